@@ -1,0 +1,49 @@
+# Two commands do everything on a machine that has nothing but Python 3.11 or later:
+#   make demo   installs offing into .venv and runs the main job on an embedded sample log
+#   make test   the same install with the tools, then format, lint, types and the whole suite
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q install -c constraints.txt
+
+export JAX_PLATFORMS ?= cpu
+export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
+
+.PHONY: demo test lint format clean
+
+demo: .venv/core
+	@echo "== a posterior over worlds from 5,000 logged steps of a pendulum, its settings chosen by PIL"
+	$(BIN)/offing posterior offing:pendulum --rows 5000 --scale quick --fresh --out out/demo
+
+test: .venv/dev lint
+	@echo "== tests"
+	$(BIN)/python -m pytest
+
+lint: .venv/dev
+	@echo "== format and lint"
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	@echo "== types"
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright
+
+format: .venv/dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.venv/python:
+	@echo "== virtual environment in .venv"
+	$(PYTHON) -m venv .venv
+	@touch $@
+
+.venv/core: .venv/python pyproject.toml constraints.txt
+	@echo "== installing offing (about 700 MB, a minute or two)"
+	$(PIP) -e .
+	@touch $@
+
+.venv/dev: .venv/core
+	@echo "== installing the tools for tests"
+	$(PIP) -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv .cache out
