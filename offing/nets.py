@@ -1,0 +1,106 @@
+"""Networks as arrays: `init` returns them, `apply` reads them; and the Gaussian that world models predict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from .types import Array, Key
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "relu": jax.nn.relu,
+    "silu": jax.nn.silu,
+    "tanh": jnp.tanh,
+}
+
+
+class Layer(NamedTuple):
+    """A dense layer: x @ weight.T + bias.
+
+    Outputs come first because that is how the gradient of the weight comes out of its product: the other
+    way round every update of the optimiser transposes and copies each weight and both its moments.
+    """
+
+    weight: Array  # [out, in]
+    bias: Array  # [out]
+
+
+def mlp_init(key: Key, sizes: Sequence[int], last: float | Array = 1.0) -> tuple[Layer, ...]:
+    """Layers in -> ... -> out with LeCun-normal weights and zero biases; the last one's scaled by `last`."""
+    keys = jax.random.split(key, len(sizes) - 1)
+    normal = jax.nn.initializers.lecun_normal()  # drawn [in, out], as the embedded samples' policies were
+    shapes = zip(keys, sizes[:-1], sizes[1:], strict=True)
+    layers = [Layer(normal(k, (i, o)).T, jnp.zeros(o)) for k, i, o in shapes]
+    layers[-1] = Layer(layers[-1].weight * last, layers[-1].bias)
+    return tuple(layers)
+
+
+def dense(layer: Layer, x: Array) -> Array:
+    """x [..., in] -> [..., out]."""
+    return jax.lax.dot_general(x, layer.weight, (((x.ndim - 1,), (1,)), ((), ()))) + layer.bias
+
+
+def hidden(layers: Sequence[Layer], x: Array, activation: str = "relu") -> Array:
+    """What the last layer reads: x through all the others, each with its activation."""
+    for layer in layers[:-1]:
+        x = ACTIVATIONS[activation](dense(layer, x))
+    return x
+
+
+def mlp(layers: Sequence[Layer], x: Array, activation: str = "relu") -> Array:
+    """x [..., in] -> [..., out], with the activation between layers and none after the last."""
+    return dense(layers[-1], hidden(layers, x, activation))
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2,))
+def hidden_half(layers: tuple[Layer, ...], x: Array, activation: str = "relu") -> Array:
+    """As `hidden`, with gradients in bfloat16: on a GPU their traffic, not their arithmetic, is the cost.
+
+    The value is the same to the last bit, and sums over the batch are taken in float32.
+    """
+    return hidden(layers, x, activation)
+
+
+def _hidden_half_forward(layers: tuple[Layer, ...], x: Array, activation: str) -> tuple[Array, Any]:
+    half = lambda a: a.astype(jnp.bfloat16)
+    inputs, slopes = [half(x)], []
+    for layer in layers[:-1]:
+        before = dense(layer, x)
+        x, slope = jax.jvp(ACTIVATIONS[activation], (before,), (jnp.ones_like(before),))
+        inputs.append(half(x))
+        slopes.append(slope > 0 if activation == "relu" else half(slope))
+    return x, (layers, inputs[:-1], slopes)
+
+
+def _hidden_half_backward(activation: str, saved: Any, grad: Array) -> tuple[tuple[Layer, ...], Array]:
+    layers, inputs, slopes = saved
+    exact = partial(jax.lax.dot_general, preferred_element_type=jnp.float32)
+    grads = [jax.tree.map(jnp.zeros_like, layers[-1])]
+    for layer, x, slope in zip(layers[-2::-1], inputs[::-1], slopes[::-1], strict=True):
+        grad = (grad * slope).astype(jnp.bfloat16)
+        grads.append(Layer(exact(grad, x, (((0,), (0,)), ((), ()))), grad.astype(jnp.float32).sum(0)))
+        grad = grad @ layer.weight.astype(jnp.bfloat16)
+    return tuple(grads[::-1]), grad.astype(jnp.float32)
+
+
+hidden_half.defvjp(_hidden_half_forward, _hidden_half_backward)
+
+
+def soft_clamp(x: Array, low: Array, high: Array) -> Array:
+    """x held between low and high, smoothly (Chua et al., 2018): first from above, then from below."""
+    x = high - jax.nn.softplus(high - x)
+    return low + jax.nn.softplus(x - low)
+
+
+def gaussian_nll(mean: Array, logvar: Array, target: Array) -> Array:
+    """Negative log-likelihood of a diagonal Gaussian per output, in nats."""
+    return 0.5 * (jnp.square(target - mean) * jnp.exp(-logvar) + logvar + jnp.log(2 * jnp.pi))
+
+
+def cross_entropy(logit: Array, target: Array) -> Array:
+    """Negative log-likelihood of a Bernoulli outcome, in nats."""
+    return jax.nn.softplus(logit) - target * logit

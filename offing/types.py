@@ -1,0 +1,114 @@
+"""The nouns that cross rooms: Transition, Dataset, Task, Posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+Array = jax.Array | np.ndarray
+Key = jax.Array
+Step = Callable[[Key, Array, Array], tuple[Array, Array, Array]]  # key, obs, action -> next_obs, reward, done
+STATIC = {"static": True}  # dataclass fields that are tree structure, not leaves
+Progress = Callable[[str, int, int], None]  # what, done so far, of how many
+
+
+class BadInput(ValueError):
+    """Something the user gave cannot be used; the message is the one line that says what and where."""
+
+
+class Box(NamedTuple):
+    """Continuous actions: one low and one high per dimension, in the log's own units."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+
+    @property
+    def width(self) -> int:
+        return len(self.low)
+
+
+class Discrete(NamedTuple):
+    """One of n choices; inside, an action is a one-hot row of n."""
+
+    n: int
+
+    @property
+    def width(self) -> int:
+        return self.n
+
+
+class Transition(NamedTuple):
+    """Rows of a log; all fields share their leading axes."""
+
+    obs: Array  # [N, S]
+    action: Array  # [N, A]
+    reward: Array  # [N]
+    next_obs: Array  # [N, S]
+    next_action: Array  # [N, A]  the action logged next in the same episode; the row's own at its end
+    done: Array  # [N]  1 where the episode truly ended, never at a time-out
+
+
+class Dataset(NamedTuple):
+    """A log in memory: rows in time order, episode after episode."""
+
+    steps: Transition  # [N, ...]
+    starts: Array  # [E, S]  observations that episodes began in
+    episode: Array  # [N]  which episode a row belongs to (-1: unknown)
+    size: Array  # []  rows in use: traced, so one program covers every data size
+
+    @property
+    def rows(self) -> int:
+        return int(self.size)
+
+
+class Task(NamedTuple):
+    """What is known of the problem without touching the environment; hashable, so it may be static."""
+
+    horizon: int
+    discount: float  # of the reported value; a planner trains with its own
+    actions: Box | Discrete
+    done: Callable[[Array, Array, Array], Array] | None = None  # (obs, action, next_obs) -> ended, if known
+
+
+class Predict(NamedTuple):
+    """What one world says about one step: the change of state and the reward, and whether it ends."""
+
+    mean: Array  # [..., S + 1]  of (next_obs - obs, reward)
+    std: Array  # [..., S + 1]
+    done: Array  # [...]  probability that the episode ends here
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Posterior:
+    """A stack of worlds: every leaf of `theta` has a leading axis [M], fold by fold.
+
+    Worlds of one fold saw the same episodes, worlds of two folds saw none in common: one fold plans,
+    another judges.
+    """
+
+    theta: Any
+    starts: Array  # [E, S]
+    low: Array  # [S + 1]  of the log's observations and rewards
+    high: Array  # [S + 1]
+    noise_scale: Array  # []  share of the learned variance that is chance, in [0, 1]
+    predict: Callable[[Any, Array, Array], Predict] = field(metadata=STATIC)  # (theta of one world, obs, action)
+    task: Task = field(metadata=STATIC)
+    folds: int = field(default=1, metadata=STATIC)
+
+    @property
+    def members(self) -> int:
+        """Worlds in the stack, all folds together."""
+        return int(jax.tree.leaves(self.theta)[0].shape[0])
+
+    def fold(self, index: int) -> Posterior:
+        """The worlds of one fold, as a posterior of their own."""
+        if not 0 <= index < self.folds:
+            raise IndexError(f"fold {index} of {self.folds}")
+        each = self.members // self.folds
+        theta = jax.tree.map(lambda leaf: leaf[index * each : (index + 1) * each], self.theta)
+        return replace(self, theta=theta, folds=1)
