@@ -1,0 +1,165 @@
+"""A log in memory: fewer rows of it, its split into folds, and what identifies it."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from ..types import BadInput, Dataset, Task
+
+PIECES = 10  # a smaller log still comes from at least this many episodes, and is split into as many parts
+
+
+class Log(NamedTuple):
+    """What a source gives: the data, the task, where they came from, and what was assumed on the way."""
+
+    data: Dataset
+    task: Task
+    name: str
+    notes: tuple[str, ...]
+    fingerprint: str
+
+
+class Split(NamedTuple):
+    """Which rows do what. No episode does two things, so nothing that is scored was seen by its scorer."""
+
+    train: np.ndarray  # [F, N]  rows each fold's worlds learn from, in the first `sizes` places
+    sizes: np.ndarray  # [F]
+    valid: np.ndarray  # [C]  rows that say when a world is at its best, in the first `valid_size` places
+    valid_size: np.ndarray  # []
+    held: np.ndarray  # [H]  rows for PIL and for the noise scale, in time order
+
+
+def fingerprint(data: Dataset, task: Task) -> str:
+    """Sixteen hexadecimal digits that two logs share exactly when their numbers and task agree."""
+    digest = hashlib.sha256(repr((task.horizon, task.discount, task.actions)).encode())
+    for leaf in jax.tree.leaves(data):
+        array = np.ascontiguousarray(leaf)
+        digest.update(repr((array.shape, array.dtype.str)).encode() + array.tobytes())
+    return digest.hexdigest()[:16]
+
+
+def runs(episode: np.ndarray) -> list[np.ndarray]:
+    """Row numbers of each episode, in order."""
+    return np.split(np.arange(len(episode)), np.flatnonzero(np.diff(episode)) + 1)
+
+
+def subsample(log: Log, rows: int | None, seed: int) -> Log:
+    """The log with `rows` rows in use: whole episodes in random order where there are enough of them.
+
+    Where whole episodes would leave fewer than ten, the first steps of ten episodes are used, and what is
+    cut off counts as a time-out. Without episodes, rows are drawn at random. Columns keep their shapes, so
+    programs compiled for one size serve all; only `starts` shrinks to those of the episodes in use.
+    """
+    data, total = log.data, log.data.rows
+    if rows is None or rows == total:
+        return log
+    if not 2 <= rows <= total:
+        raise BadInput(f"{log.name}: {rows} rows asked for; it has {total}, and at least 2 are needed")
+    rng = np.random.default_rng([seed, 1])
+    episode, starts = np.asarray(data.episode), np.asarray(data.starts)
+    if episode[0] < 0:
+        order = np.concatenate([rng.permutation(total), np.arange(total, len(episode))])
+        units, used = total, order[:rows]
+    else:
+        episodes = runs(episode[:total])
+        order_of = rng.permutation(len(episodes))
+        pieces, rest = _first(episodes, order_of, rows)
+        rest += [part + total for part in runs(episode[total:])]  # what an earlier call left over
+        order = np.concatenate([*pieces, *rest])
+        episode = np.concatenate([np.full(len(p), i, np.int32) for i, p in enumerate([*pieces, *rest])])
+        units, used = len(episodes), order_of[: len(pieces)]
+    if len(starts) == units:  # otherwise the log named its starts apart from its episodes
+        starts = starts[used]
+    steps = jax.tree.map(lambda leaf: np.asarray(leaf)[order], data.steps)
+    cut = _cut_ends(episode[:rows], steps.done[:rows])
+    steps.next_action[:rows][cut] = steps.action[:rows][cut]  # what was logged next is no longer in use
+    data = Dataset(steps, starts, episode, np.asarray(rows, np.int32))
+    return log._replace(data=data, fingerprint=fingerprint(data, log.task))
+
+
+def _first(episodes: list[np.ndarray], order: np.ndarray, rows: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Pieces of episodes that hold `rows` rows together, and what is left over."""
+    lengths = np.array([len(episodes[i]) for i in order])
+    needed = int(np.searchsorted(np.cumsum(lengths), rows)) + 1
+    count = max(needed, min(PIECES, len(order), rows))
+    take = np.zeros(len(order), int)
+    if count == needed:
+        take[:count] = lengths[:count]
+        take[count - 1] -= lengths[:count].sum() - rows
+    else:  # even shares of the first `count` episodes; what a short one lacks, longer ones give
+        while (short := rows - take.sum()) > 0:
+            room = np.flatnonzero(take[:count] < lengths[:count])
+            share = max(1, short // len(room))
+            for i in room[: max(1, short // share)]:
+                take[i] += min(share, lengths[i] - take[i])
+    pieces = [episodes[i][: take[j]] for j, i in enumerate(order) if take[j]]
+    rest = [episodes[i][take[j] :] for j, i in enumerate(order) if take[j] < lengths[j]]
+    return pieces, rest
+
+
+def _cut_ends(episode: np.ndarray, done: np.ndarray) -> np.ndarray:
+    last = np.r_[episode[1:] != episode[:-1], True]
+    return last & (done == 0)
+
+
+def split(
+    data: Dataset, seed: int, folds: int = 2, held: float = 0.2, valid: float = 0.1
+) -> tuple[Split, list[str]]:
+    """Rows for folds, validation and holding out: whole episodes each, where the log has enough of them."""
+    rows = data.rows
+    episode = np.asarray(data.episode)[:rows]
+    rng = np.random.default_rng([seed, 2])
+    notes: list[str] = []
+    if episode[0] < 0:
+        units = [np.array([row]) for row in range(rows)]
+        notes.append("split by rows, since the log has no episodes: neighbours may stand on both sides")
+    else:
+        units = runs(episode)
+        if len(units) == 1:
+            raise BadInput(
+                f"the log has one episode of {rows} rows, so no episode can be held out; log more, "
+                "or leave out the episode's marks to have it read as a bag of transitions"
+            )
+        if len(units) < PIECES:
+            notes.append(f"{len(units)} episodes: split by pieces of them, so neighbours may stand on both sides")
+            pieces = -(-PIECES // len(units))
+            units = [part for unit in units for part in np.array_split(unit, pieces) if len(part)]
+    if len(units) < folds + 2:
+        raise BadInput(f"{rows} rows are too few to split into {folds} folds, validation and held-out rows")
+    order = list(rng.permutation(len(units)))
+    held_rows = _deal(units, order, max(1, round(held * rows)), spare=folds + 1)
+    valid_rows = _deal(units, order, max(1, round(valid * rows)), spare=folds)
+    parts: list[list[np.ndarray]] = [[] for _ in range(folds)]
+    sizes = np.zeros(folds, np.int32)
+    for i in order:  # each next unit to the fold that has the fewest rows
+        f = int(sizes.argmin())
+        parts[f].append(units[i])
+        sizes[f] += len(units[i])
+    train = np.zeros((folds, len(data.episode)), np.int32)
+    for f, part in enumerate(parts):
+        train[f, : sizes[f]] = np.sort(np.concatenate(part))
+    cap = min(2048, len(data.episode))
+    chosen = rng.permutation(valid_rows)[:cap]
+    valid_table = np.zeros(cap, np.int32)
+    valid_table[: len(chosen)] = chosen
+    return Split(train, sizes, valid_table, np.asarray(len(chosen), np.int32), np.sort(held_rows)), notes
+
+
+def _deal(units: list[np.ndarray], order: list[int], rows: int, spare: int) -> np.ndarray:
+    """Units off the end of `order` until they hold `rows` rows, leaving at least `spare` of them."""
+    taken = [units[order.pop()]]
+    count = len(taken[0])
+    while count < rows and len(order) > spare:
+        taken.append(units[order.pop()])
+        count += len(taken[-1])
+    return np.concatenate(taken)
+
+
+def take(data: Dataset, rows: np.ndarray) -> Dataset:
+    """The named rows as a log of their own."""
+    steps = jax.tree.map(lambda leaf: np.asarray(leaf)[rows], data.steps)
+    return Dataset(steps, data.starts, np.asarray(data.episode)[rows], np.asarray(len(rows), np.int32))

@@ -1,0 +1,1 @@
+"""Behind the wall: the true environment. Collects logs and checks results; no room imports it."""

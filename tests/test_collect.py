@@ -1,0 +1,114 @@
+"""Logs from the true environments: as long as asked, the same by seed, and read like any other log."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+
+from offing.data import load
+from offing.online import envs
+from offing.online.collect import KINDS, collect
+from offing.types import BadInput, Box, Discrete
+
+pytest.importorskip("gymnax")
+
+ROWS = 307
+PENDULUM, CARTPOLE = "gymnax-pendulum-random", "gymnax-cartpole-random"
+
+
+@pytest.fixture(scope="module")
+def logs():
+    return {kind: collect(kind, ROWS, seed=0) for kind in KINDS}
+
+
+def test_the_kinds_are_named():
+    assert set(KINDS) == {PENDULUM, CARTPOLE}
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_rows_are_as_many_as_asked_and_load(logs, kind, tmp_path):
+    columns = logs[kind]
+    for name in ("obs", "action", "reward", "terminated", "truncated"):
+        assert len(columns[name]) == ROWS, name
+    path = tmp_path / "log.npz"
+    np.savez(path, **columns)
+    log = load(path)
+    data = log.data
+    assert data.rows == ROWS
+    assert log.fingerprint == load(columns).fingerprint
+    ends = np.flatnonzero(columns["terminated"] | columns["truncated"])
+    assert not (columns["terminated"] & columns["truncated"]).any()
+    assert ends[-1] == ROWS - 1  # every episode's end is marked, the last one's too
+    np.testing.assert_array_equal(data.steps.next_obs[ends], columns["final_obs"])
+    np.testing.assert_array_equal(np.bincount(data.episode), np.diff(np.r_[-1, ends]))
+    assert len({row.tobytes() for row in data.starts}) == len(data.starts)  # no episode begins like another
+    assert np.unique(columns["action"]).size > 1
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_the_seed_decides(logs, kind):
+    again, other = collect(kind, ROWS, seed=0), collect(kind, ROWS, seed=1)
+    for name, column in logs[kind].items():
+        np.testing.assert_array_equal(again[name], column)
+    assert not np.array_equal(other["obs"], logs[kind]["obs"])
+    assert not np.array_equal(other["action"], logs[kind]["action"])
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_the_embedded_samples_are_such_logs(logs, kind):
+    """Seed 0 gave the samples; the first steps only, since rounding on another machine grows with time."""
+    sample, log = load(f"offing:{KINDS[kind]}"), load(logs[kind])
+    assert sample.task == log.task
+    for ours, theirs in zip(log.data.steps, sample.data.steps, strict=True):
+        np.testing.assert_allclose(ours[:8], theirs[:8], rtol=1e-3, atol=1e-3)
+
+
+def test_cartpole_ends_where_its_rule_says(logs):
+    log = load(logs[CARTPOLE])
+    assert log.task == (500, 0.99, Discrete(2), None)
+    after, done = log.data.steps.next_obs, log.data.steps.done
+    fallen = (np.abs(after[:, 0]) > 2.4) | (np.abs(after[:, 2]) > np.deg2rad(12))
+    np.testing.assert_array_equal(done == 1, fallen)
+    assert done.sum() >= 5
+    assert (log.data.steps.reward == 1).all()
+
+
+def test_pendulum_never_ends(logs):
+    log = load(logs[PENDULUM])
+    assert log.task == (200, 0.99, Box((-2.0,), (2.0,)), None)
+    assert not log.data.steps.done.any()
+    assert np.flatnonzero(logs[PENDULUM]["truncated"]).tolist() == [199, ROWS - 1]
+    steps = log.data.steps
+    angle = np.arctan2(steps.obs[:, 1], steps.obs[:, 0])
+    cost = angle**2 + 0.1 * steps.obs[:, 2] ** 2 + 0.001 * steps.action[:, 0] ** 2
+    np.testing.assert_allclose(steps.reward, -cost, rtol=1e-4, atol=1e-4)  # the row's own state and action
+
+
+def test_progress_is_told():
+    told = []
+    collect(CARTPOLE, 2, 0, lambda *what: told.append(what))
+    assert told == [("collect", 2, 2)]
+
+
+@pytest.mark.parametrize("kind", ["nonesuch", "", "pendulum", "offing:pendulum"])
+def test_unknown_kinds_are_refused(kind):
+    with pytest.raises(BadInput) as caught:
+        collect(kind, 10, 0)
+    line = str(caught.value)
+    assert line.startswith(f"{kind}: no such kind of log")
+    assert PENDULUM in line
+    assert "\n" not in line
+
+
+@pytest.mark.parametrize("rows", [-1, 0, 1])
+def test_too_few_rows_are_refused(rows):
+    with pytest.raises(BadInput, match=rf"^{rows} rows: "):
+        collect(CARTPOLE, rows, 0)
+
+
+def test_unknown_environments_and_a_missing_package_are_refused(monkeypatch):
+    with pytest.raises(BadInput, match=r"^nonesuch: no such environment; there are cartpole, pendulum$"):
+        envs.make("nonesuch")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(BadInput, match=r"offing\[envs\]"):
+        collect(CARTPOLE, 10, 0)
