@@ -1,0 +1,197 @@
+"""Room 3: a posterior and held-out rows in, its posterior information loss out (the paper's Proposition 1).
+
+    PIL = E + V,    E = sum_d E[(mean_m mu_m - mu*)^2] / (2 sigma_d^2),    V = sum_d E[Var_m mu_m] / (2 sigma_d^2)
+
+E is the squared error of the posterior mean against the true mean function, V the spread of the worlds about
+their mean, sigma^2 the variance of chance. Logs show single noisy outcomes y, not mu*, so the plain squared
+error holds noise as well. What of the residual another regressor can still predict, out of its own fold, is
+error for certain (`explained`); what it cannot predict is chance or error too fine to see, and the posterior's
+noise scale says in which shares. Everything is in units of the target's variance, output by output.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from .types import Array, Dataset, Posterior
+
+FLOOR = 0.01  # least standard deviation of chance, relative to the target's: finer than this PIL does not look
+RIDGE = 3.0  # of the second regressor, on standardised features
+THRESHOLD = 0.25  # the paper's, on |E - V| / (E + V)
+
+
+class Bound(NamedTuple):
+    """Theorem 1's bound on the regret and its Pinsker form, as shares of the largest regret there can be."""
+
+    theorem: float
+    pinsker: float
+    value: float  # the smaller
+    vacuous: bool  # 1 or more: it says nothing
+
+
+class PIL(NamedTuple):
+    """Posterior information loss per output; sums and conventions are properties."""
+
+    error: Array  # [D]  squared error of the posterior mean, cleared of noise
+    spread: Array  # [D]  variance of the worlds about their mean
+    noise: Array  # [D]  variance of chance, FLOOR^2 or more
+    plain: Array  # [D]  squared error of the posterior mean against single outcomes
+    explained: Array  # [D]  what of it a second regressor predicts: a lower bound of the true error
+    learned: Array  # [D]  variance that the worlds themselves predict
+    members: int  # worlds per fold
+
+    @property
+    def e(self) -> float:
+        return float(np.sum(self.error / (2 * self.noise)))
+
+    @property
+    def v(self) -> float:
+        return float(np.sum(self.spread / (2 * self.noise)))
+
+    @property
+    def total(self) -> float:
+        """Proposition 1: nats a step lost to not knowing the world."""
+        return self.e + self.v
+
+    @property
+    def imbalance(self) -> float:
+        """(E - V) / (E + V): above 0 over-confident, below 0 over-dispersed."""
+        return (self.e - self.v) / max(self.total, 1e-30)
+
+    @property
+    def calibrated(self) -> bool:
+        return abs(self.imbalance) <= THRESHOLD
+
+    @property
+    def word(self) -> str:
+        if self.calibrated:
+            return "calibrated"
+        return "over-confident" if self.imbalance > 0 else "over-dispersed"
+
+    @property
+    def released(self) -> dict[str, float]:
+        """The released code's convention: members' own errors over target variance, learned variance in V."""
+        e = float(np.sum(self.plain + (self.members - 1) / self.members * self.spread)) / 2
+        v = float(np.sum(self.spread + self.learned)) / 2
+        return {"error": e, "spread": v, "total": e + v}
+
+    def bound(self, discount: float) -> Bound:
+        return regret_bound(self.total, discount)
+
+
+def regret_bound(information: float, discount: float) -> Bound:
+    """Theorem 1, 2 sqrt(1 - exp(-I / (1 - discount))), and by Pinsker 2 sqrt(I / (2 (1 - discount)))."""
+    over = information / max(1 - discount, 1e-12)
+    theorem = 2 * float(np.sqrt(-np.expm1(-over)))
+    pinsker = 2 * float(np.sqrt(over / 2))
+    value = min(theorem, pinsker)
+    return Bound(theorem, pinsker, value, value >= 1)
+
+
+class Evidence(NamedTuple):
+    """What held-out rows say of a posterior, per output and in units of the target's variance."""
+
+    plain: np.ndarray  # [D]
+    explained: np.ndarray  # [D]
+    spread: np.ndarray  # [D]
+    learned: np.ndarray  # [D]
+    members: int
+    share: float  # the posterior's own noise scale
+
+    @property
+    def unexplained(self) -> np.ndarray:
+        return np.maximum(self.plain - self.explained, 0.0)
+
+
+@jax.jit
+def _say(posterior: Posterior, obs: Array, action: Array) -> tuple[Array, Array]:
+    predicted = jax.vmap(posterior.predict, in_axes=(0, None, None))(posterior.theta, obs, action)
+    return predicted.mean, predicted.std  # [M, N, D]
+
+
+def evidence(posterior: Posterior, held: Dataset, most: int = 4096) -> Evidence:
+    """The posterior against at most `most` held-out rows, evenly taken, averaged over its folds."""
+    rows = np.unique(np.linspace(0, held.rows - 1, min(most, held.rows)).astype(int))
+    steps = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[rows], held.steps)
+    y = np.concatenate([steps.next_obs - steps.obs, steps.reward[:, None]], -1)
+    x = np.concatenate([steps.obs, steps.action], -1)
+    mean, std = (np.asarray(a, np.float64) for a in _say(posterior, held.steps.obs[rows], held.steps.action[rows]))
+    scale = _widths(y)
+    mean = mean.reshape(posterior.folds, -1, *y.shape) / scale  # [F, members, N, D]
+    residual = y / scale - mean.mean(1)  # [F, N, D]
+    members = mean.shape[1]
+    inputs = (x - x.mean(0)) / _widths(x)
+    return Evidence(
+        plain=np.mean(residual**2, (0, 1)),
+        explained=np.mean([explained(inputs, r) for r in residual], 0),
+        spread=mean.var(1, ddof=1).mean((0, 1)) if members > 1 else np.zeros(y.shape[1]),
+        learned=np.square(std / scale).mean((0, 1)),
+        members=members,
+        share=float(posterior.noise_scale),
+    )
+
+
+def _widths(a: np.ndarray) -> np.ndarray:
+    std = a.std(0)
+    return np.where(std > 1e-6 * (1 + np.abs(a.mean(0))), std, 1.0)
+
+
+def explained(inputs: np.ndarray, residual: np.ndarray, parts: int = 5, seed: int = 0) -> np.ndarray:
+    """Share of the residuals [N, D] that their inputs predict out of fold, per output: 2 E[r g] - E[g^2], or 0.
+
+    g is ridge regression on linear, square and random cosine features. In expectation this is the squared
+    bias less g's own error, and free of noise, since noise is uncorrelated with a g fitted without it.
+    """
+    rng = np.random.default_rng(seed)
+    rows, width = inputs.shape
+    waves = rng.normal(size=(width, 64)) / np.sqrt(width)
+    features = np.concatenate(
+        [
+            np.ones((rows, 1)),
+            inputs,
+            np.square(inputs),
+            np.cos(inputs @ waves + rng.uniform(0, 2 * np.pi, 64)),
+        ],
+        1,
+    )
+    part = rng.permutation(rows) % parts
+    guess = np.zeros_like(residual)
+    for p in range(parts):
+        own, other = part == p, part != p
+        a = features[other]
+        gram = a.T @ a + np.diag(np.r_[1e-6, np.full(features.shape[1] - 1, RIDGE)])
+        guess[own] = features[own] @ np.linalg.solve(gram, a.T @ residual[other])
+    return np.maximum(np.mean(2 * residual * guess - guess**2, 0), 0.0)
+
+
+def chance(found: Evidence) -> np.ndarray:
+    """Variance of chance per output [D]: the unexplained part of the residual, by the noise scale's share."""
+    return found.share * found.unexplained
+
+
+def judge(found: Evidence, noise: Array | None = None, share: float | None = None) -> PIL:
+    """The information loss that the evidence comes to.
+
+    `noise` is the variance of chance per output and `share` the part of the unexplained residual that is
+    chance; both default to what the posterior says itself. Settings that are compared must share them, or
+    a poor model that calls its errors noise would look good.
+    """
+    share = found.share if share is None else share
+    noise = chance(found) if noise is None else np.asarray(noise, np.float64)
+    return PIL(
+        error=found.plain - share * found.unexplained,
+        spread=found.spread,
+        noise=np.maximum(noise, FLOOR**2),
+        plain=found.plain,
+        explained=found.explained,
+        learned=found.learned,
+        members=found.members,
+    )
+
+
+def pil(posterior: Posterior, held: Dataset, noise: Array | None = None, share: float | None = None) -> PIL:
+    """The posterior's information loss on held-out rows; `noise` and `share` as `judge` has them."""
+    return judge(evidence(posterior, held), noise, share)

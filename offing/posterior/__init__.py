@@ -1,0 +1,1 @@
+"""Room 2: a Dataset in, a Posterior out."""

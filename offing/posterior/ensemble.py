@@ -1,0 +1,384 @@
+"""Randomised-prior Gaussian ensemble: a log in, a stack of worlds out (Osband et al., 2018; Chua et al., 2018).
+
+World m predicts y, the change of state and the reward, in units of the log's own scale:
+
+    y | x ~ N(linear * B x + f_m(x) + prior_scale * p_m(x), exp(xi_m(x))),    p_m drawn at random and frozen
+
+    loss_m = E_i w_m(i) sum_d [ (y_d + jitter * e_m(i) - mean_d)^2 / exp((1 - beta) * xi_d)    to the mean
+                                + xi_d + (y_d + ... - mean_d)^2 / exp(xi_d) ]                to the variance
+             + clamp * sum_d (xi_max - xi_min)  +  ridge / rows * |f_m|^2
+
+with B the least-squares map of the fold's rows, a prior mean from which the nets need learn only what bends;
+xi softly clamped, w_m the weights of a Bayesian bootstrap over episodes, and e_m a fixed draw of target
+noise. The two halves of the likelihood are kept apart: the variance reads the mean's features and does not
+shape them, or else rows that are hard to fit are called noise and left alone (Seitzer et al., 2022). With
+linear f and p, jitter at the noise's size and ridge at the prior's precision, the members are exact draws
+from the conjugate posterior; the tests hold them to `linear.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..data import Split
+from ..hypers import hypers
+from ..nets import Layer, cross_entropy, dense, gaussian_nll, hidden, hidden_half, mlp, mlp_init, soft_clamp
+from ..optim import Adam, Learner, adam, cosine, descend, start
+from ..types import Array, Dataset, Key, Posterior, Predict, Task
+
+ROUNDS = 20  # how often a member is compared with its best so far
+CHUNK = 50  # updates whose minibatches are gathered at once: keeps random numbers and gathers off the hot path
+UNROLL = {"gpu": 10}  # updates to a turn of the loop: fewer launches on a GPU, only longer compilation elsewhere
+HALF = {"gpu": True}  # where gradients of hidden layers are kept in bfloat16
+ENDS = (64, 64)  # hidden sizes of the termination head
+
+
+@hypers
+class Hypers:
+    """phi_I, the model, and phi_II, the inference. Sizes and rates: the paper's table for Brax and D4RL."""
+
+    width: int = 200
+    depth: int = 3
+    activation: str = "relu"
+    batch_size: int = 256
+    updates: int = 20_000
+    lr: float = 1e-3
+    final_lr: float = 0.1  # of lr, at the end of the cosine
+    decay: float = 2.5e-5
+    clamp: float = 0.01
+    beta: float = 1.0  # 0: rows count by their likelihood; 1: every row counts alike
+    floor: float = 0.01  # least standard deviation, relative to the target's
+    linear: float = 1.0  # weight of the least-squares map that the nets start from: 0 as in the paper
+    members: int = 10  # worlds per fold
+    elites: int = 8  # of them kept, by held-out likelihood
+    folds: int = 2  # disjoint sets of episodes: one to plan in, one to judge in
+    own: float = 1.0  # share of a member's initial weights that is its own: 1 as in the paper, 0 all start alike
+    prior_scale: float = 0.0
+    bootstrap: float = 0.0  # 0: all episodes count alike; 1: Bayesian bootstrap over episodes
+    jitter: float = 0.0  # target noise, relative to the target's scale
+    ridge: float = 0.0  # prior precision of the trained weights
+
+
+class Scale(NamedTuple):
+    """Centre and width of what goes in and what comes out, so that every number is of order one inside."""
+
+    in_mean: Array  # [S + A]
+    in_std: Array
+    out_mean: Array  # [S + 1]
+    out_std: Array
+
+
+class Known(NamedTuple):
+    """What a fold's rows say before any net is trained."""
+
+    scale: Scale
+    linear: Layer  # the least-squares map
+    left: Array  # [S + 1]  variance that it leaves
+
+
+class Theta(NamedTuple):
+    """One world; in a posterior every leaf has a leading axis [M]."""
+
+    net: tuple[Layer, ...]  # trained: in -> mean and raw log-variance
+    low: Array  # [S + 1]  soft bounds of the log-variance
+    high: Array
+    ends: tuple[Layer, ...]  # (obs, action, next_obs) -> logit of termination; () if nothing in the log ended
+    linear: Layer  # frozen: the least-squares map
+    prior: tuple[Layer, ...]  # frozen; () if silent
+    prior_scale: Array  # []
+    floor: Array  # []  least log-variance
+    scale: Scale
+
+
+TRAINED = ("net", "low", "high", "ends")
+
+
+class Fitted(NamedTuple):
+    """What one fit leaves behind: its elite worlds, and how they came about."""
+
+    theta: Theta  # [F * elites, ...]
+    nll: Array  # [F, members]  held-out negative log-likelihood of each member at its best
+    best: Array  # [F, members]  the round it was best in, from 0 to ROUNDS - 1
+    curve: Array  # [ROUNDS]  mean held-out negative log-likelihood
+
+
+@dataclass(frozen=True)
+class World:
+    """How a Theta is read; static, and equal for equal architectures, so that programs are shared."""
+
+    activation: str
+
+    def __call__(self, theta: Theta, obs: Array, action: Array) -> Predict:
+        x = enter(theta.scale, obs, action)
+        mean, logvar = gaussian(theta, x, self.activation)
+        mean = mean + dense(theta.linear, x)
+        if theta.prior:
+            mean = mean + theta.prior_scale * mlp(theta.prior, x, self.activation)
+        mean = mean * theta.scale.out_std + theta.scale.out_mean
+        std = jnp.exp(0.5 * logvar) * theta.scale.out_std
+        if not theta.ends:
+            return Predict(mean, std, jnp.zeros(mean.shape[:-1]))
+        logit = ending(theta, x, obs + mean[..., :-1])
+        return Predict(mean, std, jax.nn.sigmoid(logit))
+
+
+def enter(scale: Scale, obs: Array, action: Array) -> Array:
+    """The net's input, in normalised units."""
+    return (jnp.concatenate([obs, action], -1) - scale.in_mean) / scale.in_std
+
+
+def gaussian(theta: Theta, x: Array, activation: str) -> tuple[Array, Array]:
+    """Mean and log-variance of the trained net alone, in normalised units."""
+    return _clamped(mlp(theta.net, x, activation), theta.low, theta.high, theta.floor)
+
+
+def _clamped(out: Array, low: Array, high: Array, floor: Array) -> tuple[Array, Array]:
+    mean, raw = jnp.split(out, 2, -1)
+    return mean, jnp.maximum(soft_clamp(raw, low, high), floor)
+
+
+def ending(theta: Theta, x: Array, next_obs: Array) -> Array:
+    """Logit that the step ended the episode, from the step and from where it led."""
+    width = next_obs.shape[-1]
+    after = (next_obs - theta.scale.in_mean[:width]) / theta.scale.in_std[:width]
+    return mlp(theta.ends, jnp.concatenate([x, after], -1), "silu")[..., 0]
+
+
+class Batch(NamedTuple):
+    """Rows as one member sees them."""
+
+    x: Array  # [B, S + A]
+    y: Array  # [B, S + 1]  what the trained net must say: the target plus jitter less the prior
+    weight: Array  # [B]
+    next_obs: Array  # [B, S]
+    done: Array  # [B]
+
+
+@jax.custom_vjp
+def head_loss(last: Layer, low: Array, high: Array, features: Array, b: Batch, beta: Array, floor: Array) -> Array:
+    """The Gaussian part of the loss, from the last hidden features on.
+
+    Its gradient is written out below: the mean's half of the output alone trains the features, and the bias
+    and both bounds share one sum over the batch, where automatic differentiation makes five passes of it.
+    """
+    mean, logvar = _clamped(dense(last, features), low, high, floor)
+    squared = jnp.square(b.y - mean)
+    each = squared * jnp.exp((beta - 1) * logvar) + logvar + squared * jnp.exp(-logvar)
+    return jnp.mean(b.weight * each.sum(-1))
+
+
+def _head_loss_forward(*args: Any) -> tuple[Array, Any]:
+    return head_loss(*args), args
+
+
+def _head_loss_backward(saved: Any, scale: Array) -> tuple[Any, ...]:
+    last, low, high, features, b, beta, floor = saved
+    mean, raw = jnp.split(dense(last, features), 2, -1)
+    under = high - jax.nn.softplus(high - raw)
+    clamped = low + jax.nn.softplus(under - low)
+    logvar = jnp.maximum(clamped, floor)
+    below_high, above_low = jax.nn.sigmoid(high - raw), jax.nn.sigmoid(under - low)
+    off = b.y - mean
+    weight = (scale * b.weight / b.weight.shape[0])[:, None]
+    to_mean = -2 * weight * off * jnp.exp((beta - 1) * logvar)
+    to_logvar = weight * (1 - jnp.square(off) * jnp.exp(-logvar)) * (clamped > floor)
+    to_raw = to_logvar * above_low * below_high
+    to_high, to_low = to_logvar * above_low * (1 - below_high), to_logvar * (1 - above_low)
+    sums = jnp.concatenate([to_mean, to_raw, to_low, to_high], -1).sum(0)  # [4D]
+    bias, (to_low, to_high) = sums[: raw.shape[-1] * 2], jnp.split(sums[raw.shape[-1] * 2 :], 2)
+    weights = jnp.concatenate([to_mean, to_raw], -1).T @ features
+    to_features = to_mean @ last.weight[: raw.shape[-1]]
+    return Layer(weights, bias), to_low, to_high, to_features, None, None, None
+
+
+head_loss.defvjp(_head_loss_forward, _head_loss_backward)
+
+
+def loss(params: Any, theta: Theta, hypers: Hypers, b: Batch, rows: Array) -> tuple[Array, None]:
+    """One member's loss on its own minibatch; `params` are the trained parts of `theta`."""
+    theta = theta._replace(**params)
+    through = hidden_half if HALF.get(jax.default_backend()) else hidden
+    features = through(theta.net, b.x, hypers.activation)
+    total = head_loss(theta.net[-1], theta.low, theta.high, features, b, hypers.beta, theta.floor)
+    total += hypers.clamp * jnp.sum(theta.high - theta.low)
+    total += hypers.ridge / rows * sum(jnp.sum(jnp.square(layer.weight)) for layer in theta.net)
+    if theta.ends:
+        total += jnp.mean(b.weight * cross_entropy(ending(theta, b.x, b.next_obs), b.done))
+    return total, None
+
+
+def score(params: Any, theta: Theta, hypers: Hypers, b: Batch) -> Array:
+    """Held-out negative log-likelihood of one member, in nats a row, over the rows that `weight` marks."""
+    theta = theta._replace(**params)
+    each = gaussian_nll(*gaussian(theta, b.x, hypers.activation), b.y).sum(-1)
+    if theta.ends:
+        each += cross_entropy(ending(theta, b.x, b.next_obs), b.done)
+    return jnp.sum(b.weight * each) / jnp.sum(b.weight)
+
+
+def init(key: Key, common: Key, hypers: Hypers, widths: tuple[int, int], known: Known, terminates: bool) -> Theta:
+    """One world before training: its net says nothing yet, so at first the prior speaks alone.
+
+    Initial weights are the member's own in part and its fold's in part. What members differ by at random in
+    their first weights is not belief about the world; with `own` below 1 the spread comes from priors and data.
+    """
+    obs, action = widths
+    out = obs + 1
+    sizes = (obs + action, *[hypers.width] * hypers.depth)
+    k1, k2, k3 = jax.random.split(key, 3)
+    mine, ours = (mlp_init(k, (*sizes, 2 * out), last=0.0) for k in (k1, common))
+    blend = lambda m, o: hypers.own * m + jnp.sqrt(1 - jnp.square(hypers.own)) * o
+    floor = 2 * jnp.log(jnp.asarray(hypers.floor))
+    net = jax.tree.map(blend, mine, ours)
+    bias = jnp.concatenate(
+        [jnp.zeros(out), jnp.clip(jnp.log(known.left), floor, 0.0)]
+    )  # variance: what is left over
+    return Theta(
+        net=(*net[:-1], Layer(net[-1].weight, bias)),
+        low=jnp.full(out, floor),
+        high=jnp.full(out, 0.5),
+        ends=mlp_init(k3, (2 * obs + action, *ENDS, 1), last=0.1) if terminates else (),
+        linear=known.linear,
+        prior=mlp_init(k2, (*sizes, out)),
+        prior_scale=jnp.asarray(hypers.prior_scale),
+        floor=floor,
+        scale=known.scale,
+    )
+
+
+def measure(x: Array, y: Array, rows: Array, size: Array) -> Scale:
+    """Mean and standard deviation over the first `size` of `rows`; a constant column keeps width 1."""
+    used = (jnp.arange(rows.shape[0]) < size)[:, None]
+
+    def moments(a: Array) -> tuple[Array, Array]:
+        picked = a[rows]
+        mean = jnp.sum(picked * used, 0) / size
+        std = jnp.sqrt(jnp.sum(jnp.square(picked - mean) * used, 0) / size)
+        return mean, jnp.where(std > 1e-6 * (1 + jnp.abs(mean)), std, 1.0)
+
+    return Scale(*moments(x), *moments(y))
+
+
+def least_squares(x: Array, y: Array, scale: Scale, rows: Array, size: Array, share: Array) -> tuple[Layer, Array]:
+    """`share` of the linear map that fits the first `size` of `rows` best, and the variance it leaves [D]."""
+    used = (jnp.arange(rows.shape[0]) < size)[:, None]
+    x = (x[rows] - scale.in_mean) / scale.in_std * used
+    y = (y[rows] - scale.out_mean) / scale.out_std * used
+    gram = jnp.matmul(x.T, x, precision="highest") / size + 1e-4 * jnp.eye(x.shape[1])
+    weight = jnp.linalg.solve(gram, jnp.matmul(x.T, y, precision="highest") / size)
+    weight = share * weight
+    left = jnp.sum(jnp.square(y - x @ weight), 0) / size
+    return Layer(weight.T, jnp.zeros(y.shape[1])), left
+
+
+def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, terminates: bool) -> Fitted:
+    """The ensemble for one setting. Pure: `vmap` it over settings, seeds and splits."""
+    steps = data.steps
+    x = jnp.concatenate([steps.obs, steps.action], -1)  # [N, S + A]
+    y = jnp.concatenate([steps.next_obs - steps.obs, steps.reward[:, None]], -1)  # [N, S + 1]
+    ended = (steps.next_obs, steps.done) if terminates else (jnp.zeros((x.shape[0], 0)),) * 2
+    rows = Batch(x, y, jnp.ones(x.shape[0]), *map(jnp.asarray, ended))
+    widths = (steps.obs.shape[-1], steps.action.shape[-1])
+    unit = jnp.where(data.episode >= 0, data.episode, jnp.arange(x.shape[0]))  # what the bootstrap weighs
+
+    def member(
+        key: Key, common: Key, index: Array, size: Array, known: Known
+    ) -> tuple[Theta, Array, Array, Array]:
+        k1, k2, k3 = jax.random.split(key, 3)
+        theta = init(k1, common, hypers, widths, known, terminates)
+        view = _view(k2, hypers, theta, rows, unit)
+        params, nll, best, curve = _train(k3, hypers, theta, view, index, size, split)
+        return theta._replace(**params), nll, best, curve
+
+    def fold(key: Key, index: Array, size: Array) -> tuple[Theta, Array, Array, Array]:
+        common, key = jax.random.split(key)
+        scale = measure(x, y, index, size)
+        linear, left = least_squares(x, y, scale, index, size, jnp.asarray(hypers.linear))
+        each = jax.vmap(member, in_axes=(0, None, None, None, None))
+        return each(jax.random.split(key, hypers.members), common, index, size, Known(scale, linear, left))
+
+    keys = jax.random.split(key, hypers.folds)
+    theta, nll, best, curve = jax.vmap(fold)(keys, jnp.asarray(split.train), jnp.asarray(split.sizes))
+    order = jnp.argsort(nll, axis=1)[:, : hypers.elites]  # [F, elites]
+    pick = jax.vmap(lambda leaf, index: leaf[index])
+    theta = jax.tree.map(lambda leaf: pick(leaf, order).reshape(-1, *leaf.shape[2:]), theta)
+    return Fitted(theta, nll, best, curve.mean((0, 1)))
+
+
+def _view(key: Key, hypers: Hypers, theta: Theta, rows: Batch, unit: Array) -> Batch:
+    """Every row as one member sees it. The frozen prior is read here, once, and not at every update."""
+    k1, k2 = jax.random.split(key)
+    scale = theta.scale
+    x = (rows.x - scale.in_mean) / scale.in_std
+    y = (rows.y - scale.out_mean) / scale.out_std - dense(theta.linear, x)
+    y = y - hypers.prior_scale * mlp(theta.prior, x, hypers.activation)
+    y = y + hypers.jitter * jax.random.normal(k1, y.shape)
+    weight = 1 - hypers.bootstrap + hypers.bootstrap * jax.random.exponential(k2, unit.shape)[unit]
+    return rows._replace(x=x, y=y, weight=weight)
+
+
+def _train(
+    key: Key, hypers: Hypers, theta: Theta, view: Batch, rows: Array, size: Array, split: Split
+) -> tuple[Any, Array, Array, Array]:
+    """The member's trained parts at their best held-out round, that score, that round, and all scores."""
+    params = {name: getattr(theta, name) for name in TRAINED}
+    valid = jax.tree.map(lambda leaf: leaf[split.valid], view)
+    valid = valid._replace(weight=(jnp.arange(split.valid.shape[0]) < split.valid_size).astype(jnp.float32))
+    per_round = -(-hypers.updates // ROUNDS)
+    chunk = next(c for c in range(min(CHUNK, per_round), 0, -1) if per_round % c == 0)
+
+    def update(learner: Learner, at: tuple[Batch, Adam]) -> tuple[Learner, None]:
+        return descend(learner, at[1], loss, theta, hypers, at[0], size)[0], None
+
+    def many(learner: Learner, at: tuple[Key, Array]) -> tuple[Learner, None]:
+        key, count = at
+        index = rows[jax.random.randint(key, (chunk, hypers.batch_size), 0, size)]
+        counts = count + jnp.arange(chunk)
+        rates = adam(counts, cosine(counts, hypers.lr, hypers.updates, hypers.final_lr), hypers.decay)
+        batches = jax.tree.map(lambda leaf: leaf[index], view)
+        # A copy of the inputs for each setting: were they shared, XLA would lay out the first layer of all
+        # settings as one product and transpose it at every update.
+        batches = batches._replace(x=batches.x + 0 * hypers.lr)
+        return jax.lax.scan(
+            update, learner, (batches, rates), unroll=min(UNROLL.get(jax.default_backend(), 1), chunk)
+        )
+
+    def round_(carry: Any, at: tuple[Key, Array]) -> tuple[Any, Array]:
+        learner, kept, lowest, best = carry
+        key, number = at
+        counts = number * per_round + jnp.arange(0, per_round, chunk)
+        learner, _ = jax.lax.scan(many, learner, (jax.random.split(key, per_round // chunk), counts))
+        nll = score(learner.params, theta, hypers, valid)
+        better = nll < lowest
+        kept = jax.tree.map(lambda new, old: jnp.where(better, new, old), learner.params, kept)
+        return (learner, kept, jnp.minimum(nll, lowest), jnp.where(better, number, best)), nll
+
+    first = (start(params), params, jnp.asarray(jnp.inf), jnp.asarray(0))
+    rounds = (jax.random.split(key, ROUNDS), jnp.arange(ROUNDS))
+    (_, kept, lowest, best), curve = jax.lax.scan(round_, first, rounds)
+    return kept, lowest, best, curve
+
+
+def posterior(fitted: Fitted, hypers: Hypers, data: Dataset, task: Task, noise_scale: float = 1.0) -> Posterior:
+    """The fitted worlds as a Posterior, with the starts and the range that the log supports."""
+    rows = data.rows
+    theta = fitted.theta
+    if not np.any(np.asarray(theta.prior_scale)):
+        theta = theta._replace(prior=())  # silent priors would be computed at every step of every rollout
+    seen = np.concatenate([data.steps.obs[:rows], data.steps.next_obs[:rows]])
+    reward = data.steps.reward[:rows]
+    return Posterior(
+        theta=theta,
+        starts=jnp.asarray(data.starts),
+        low=jnp.asarray(np.r_[seen.min(0), reward.min()]),
+        high=jnp.asarray(np.r_[seen.max(0), reward.max()]),
+        noise_scale=jnp.asarray(noise_scale, jnp.float32),
+        predict=World(hypers.activation),
+        task=task,
+        folds=hypers.folds,
+    )

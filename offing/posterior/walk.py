@@ -1,0 +1,81 @@
+"""Ways to step through a posterior: one hypothesis per episode, or a new one at every step.
+
+Worlds are laid out [members, copies]: the copies of a world step together, as one batched product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..types import Array, Key, Posterior, Predict, Step
+
+GUARD = 1.0  # a state may leave the log's range by this many times its width; further out nothing is known
+
+
+def begin(key: Key, posterior: Posterior, copies: int) -> Array:
+    """Starting observations [M, copies, S]: logged starts, drawn independently for every world and copy."""
+    index = jax.random.randint(key, (posterior.members, copies), 0, posterior.starts.shape[0])
+    return jnp.asarray(posterior.starts)[index]
+
+
+def settle(key: Key, posterior: Posterior, said: Predict, obs: Array, action: Array) -> tuple[Array, Array, Array]:
+    """What a world's prediction comes to: next observation, reward, and whether the episode ended.
+
+    Rewards are clipped to the log's range on the mean, so that chance may still carry them beyond it.
+    """
+    k1, k2 = jax.random.split(key)
+    low, high = jnp.asarray(posterior.low), jnp.asarray(posterior.high)
+    reward = jnp.clip(said.mean[..., -1:], low[-1], high[-1])
+    mean = jnp.concatenate([obs + said.mean[..., :-1], reward], -1)
+    drawn = mean + jnp.sqrt(posterior.noise_scale) * said.std * jax.random.normal(k1, mean.shape)
+    room = GUARD * (high - low)[:-1]
+    after = jnp.clip(drawn[..., :-1], low[:-1] - room, high[:-1] + room)
+    if posterior.task.done is not None:
+        return after, drawn[..., -1], posterior.task.done(obs, action, after)
+    return after, drawn[..., -1], jax.random.bernoulli(k2, said.done)
+
+
+def fixed(posterior: Posterior) -> Step:
+    """Every world steps its own copies: (key, obs [M, C, S], action [M, C, A]); one hypothesis per episode."""
+
+    def step(key: Key, obs: Array, action: Array) -> tuple[Array, Array, Array]:
+        said = jax.vmap(posterior.predict)(posterior.theta, obs, action)
+        return settle(key, posterior, said, obs, action)
+
+    return step
+
+
+def redrawn(posterior: Posterior) -> Step:
+    """As `fixed`, but copies change worlds at every step (the released code's way)."""
+    inner = fixed(posterior)
+
+    def step(key: Key, obs: Array, action: Array) -> tuple[Array, Array, Array]:
+        k1, k2 = jax.random.split(key)
+        members, copies = obs.shape[:2]
+        order = jax.random.permutation(k1, members * copies)
+        mixed = lambda a: a.reshape(members * copies, -1)[order].reshape(a.shape)
+        out = inner(k2, mixed(obs), mixed(action))
+        back = jnp.argsort(order)
+        return jax.tree.map(lambda a: a.reshape(members * copies, -1)[back].reshape(a.shape), out)
+
+    return step
+
+
+def roll(
+    key: Key, step: Step, obs: Array, act: Callable[[Key, Array, Array], Array], steps: int
+) -> dict[str, Array]:
+    """`steps` steps from obs under act(key, obs, t): obs, reward, done and alive [T, M, C, ...]."""
+
+    def one(carry: Any, at: Any) -> Any:
+        (obs, alive), (key, t) = carry, at
+        k1, k2 = jax.random.split(key)
+        after, reward, done = step(k2, obs, act(k1, obs, t))
+        row = {"obs": after, "reward": reward, "done": done, "alive": alive}
+        return (after, alive & ~done), row
+
+    times = (jax.random.split(key, steps), jnp.arange(steps))
+    return jax.lax.scan(one, (obs, jnp.ones(obs.shape[:-1], bool)), times)[1]

@@ -1,0 +1,1 @@
+"""Room 6: results in, files and pages out."""

@@ -1,0 +1,196 @@
+"""Results on disk: arrays and JSON, no pickle, whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import hypers
+from ..pil import PIL
+from ..posterior import ensemble
+from ..posterior.replay import Replay
+from ..tune.choose import PosteriorChoice
+from ..types import BadInput, Box, Discrete, Posterior, Task
+
+RESULT = "posterior.json"
+WORK = ".work"
+
+
+def write(path: Path, content: bytes) -> None:
+    """The file appears whole or not at all, even if the machine stops: written aside, then moved into place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(aside, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, path)
+    finally:
+        aside.unlink(missing_ok=True)
+
+
+def save_columns(path: Path, columns: dict[str, np.ndarray]) -> None:
+    """A log as an `.npz` file that `offing.load` reads."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **columns)  # type: ignore[arg-type]
+    write(path, buffer.getvalue())
+
+
+class Folder:
+    """A shelf on disk: finished chunks of one run, known by what the run was asked."""
+
+    def __init__(self, out: Path, identity: str):
+        self.path = out / WORK / identity
+
+    def get(self, name: str) -> list[np.ndarray] | None:
+        try:
+            with np.load(self.path / f"{name}.npz", allow_pickle=False) as file:
+                return [file[f"a{i}"] for i in range(len(file.files))]
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            return None  # not there, or left unreadable by a crash: do it again
+
+    def put(self, name: str, arrays: Sequence[np.ndarray]) -> None:
+        buffer = io.BytesIO()
+        np.savez(buffer, **{f"a{i}": array for i, array in enumerate(arrays)})  # type: ignore[arg-type]
+        write(self.path / f"{name}.npz", buffer.getvalue())
+
+    def clear(self) -> None:
+        """Removes the chunks of this run, and of any other in the same place: the result stands without them."""
+        for file in sorted(self.path.parent.rglob("*"), reverse=True):
+            file.rmdir() if file.is_dir() else file.unlink(missing_ok=True)
+        if self.path.parent.is_dir():
+            self.path.parent.rmdir()
+
+
+def identity(fingerprint: str, seed: int, settings: Sequence[Any], version: str) -> str:
+    """What makes two runs the same one: the log, the seed, the settings and the version of the program."""
+    asked = json.dumps([fingerprint, seed, [hypers.asdict(s) for s in settings], version], sort_keys=True)
+    return hashlib.sha256(asked.encode()).hexdigest()[:16]
+
+
+def finished(out: Path) -> dict[str, Any] | None:
+    """The result in a folder, or None if there is none."""
+    try:
+        return json.loads((out / RESULT).read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        raise BadInput(f"{out / RESULT}: damaged; remove it to run again") from None
+
+
+def save_posterior(out: Path, choice: PosteriorChoice, facts: dict[str, Any]) -> dict[str, Any]:
+    """Writes the arrays, then `posterior.json`, which names them: a result exists once the JSON does."""
+    posterior = choice.picked
+    buffer = io.BytesIO()
+    np.savez(buffer, **_named(posterior))  # type: ignore[arg-type]
+    content = buffer.getvalue()
+    arrays = f"posterior-{hashlib.sha256(content).hexdigest()[:12]}.npz"
+    write(out / arrays, content)
+    task = posterior.task
+    space = {"choices": task.actions.n} if isinstance(task.actions, Discrete) else task.actions._asdict()
+    result = {
+        **facts,
+        "settings": [
+            {**hypers.asdict(point), "nll": nll, **pil_dict(score, task)}
+            for point, nll, score in zip(choice.points, choice.nll, choice.scores, strict=True)
+        ],
+        "chosen": choice.index,
+        "reference": choice.reference,
+        "pil": pil_dict(choice.pil, task, whole=True),
+        "noise_scale": float(posterior.noise_scale),
+        "replay": _replay_dict(choice.replay),
+        "notes": list(choice.notes),
+        "world": {
+            "arrays": arrays,
+            "activation": choice.points[choice.index].activation,
+            "folds": posterior.folds,
+            "members": posterior.members,
+            "task": {"horizon": task.horizon, "discount": task.discount, "actions": space},
+        },
+        "online_samples": 0,
+    }
+    write(out / RESULT, (json.dumps(result, indent=1) + "\n").encode())
+    for old in out.glob("posterior-*.npz"):
+        if old.name != arrays:
+            old.unlink(missing_ok=True)
+    return result
+
+
+def pil_dict(score: PIL, task: Task, whole: bool = False) -> dict[str, Any]:
+    """A PIL as JSON: sums, and with `whole` each output's numbers too."""
+    sums = {
+        "error": score.e,
+        "spread": score.v,
+        "noise": float(np.mean(score.noise)),
+        "total": score.total,
+        "imbalance": score.imbalance,
+        "calibrated": score.calibrated,
+        "word": score.word,
+        "bound": score.bound(task.discount)._asdict(),
+    }
+    if not whole:
+        return sums
+    outputs = {name: np.asarray(getattr(score, name)).tolist() for name in PIL._fields if name != "members"}
+    return {**sums, "outputs": outputs, "released": score.released}
+
+
+def _replay_dict(curve: Replay | None) -> dict[str, Any] | None:
+    return None if curve is None else {name: np.asarray(v).tolist() for name, v in curve._asdict().items()}
+
+
+def _named(posterior: Posterior) -> dict[str, np.ndarray]:
+    """Arrays by path, such as `theta.net[0].weight`."""
+    leaves = jax.tree_util.tree_flatten_with_path(posterior.theta)[0]
+    named = {"theta" + jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
+    rest = {name: np.asarray(getattr(posterior, name)) for name in ("starts", "low", "high", "noise_scale")}
+    return {**named, **rest}
+
+
+def load_posterior(out: str | os.PathLike[str]) -> Posterior:
+    """The posterior that `offing posterior` left in a folder."""
+    folder = Path(out)
+    result = finished(folder)
+    if result is None:
+        raise BadInput(f"{folder}: holds no finished posterior ({RESULT} is missing)")
+    try:
+        world = result["world"]
+        with np.load(folder / world["arrays"], allow_pickle=False) as file:
+            arrays = {name: jnp.asarray(file[name]) for name in file.files}
+        given = world["task"]["actions"]
+        actions = (
+            Discrete(given["choices"]) if "choices" in given else Box(tuple(given["low"]), tuple(given["high"]))
+        )
+        return Posterior(
+            theta=_theta(arrays),
+            **{name: arrays[name] for name in ("starts", "low", "high", "noise_scale")},
+            predict=ensemble.World(world["activation"]),
+            task=Task(world["task"]["horizon"], world["task"]["discount"], actions),
+            folds=world["folds"],
+        )
+    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+        raise BadInput(f"{folder}: the posterior in it is damaged or of another version") from None
+
+
+def _theta(arrays: dict[str, Any]) -> ensemble.Theta:
+    def layer(part: str) -> ensemble.Layer:
+        return ensemble.Layer(arrays[f"theta.{part}.weight"], arrays[f"theta.{part}.bias"])
+
+    def layers(part: str) -> tuple[ensemble.Layer, ...]:
+        count = sum(name.startswith(f"theta.{part}[") and name.endswith(".weight") for name in arrays)
+        return tuple(layer(f"{part}[{i}]") for i in range(count))
+
+    plain = {name: arrays[f"theta.{name}"] for name in ("low", "high", "prior_scale", "floor")}
+    scale = ensemble.Scale(*(arrays[f"theta.scale.{name}"] for name in ensemble.Scale._fields))
+    parts = {part: layers(part) for part in ("net", "ends", "prior")}
+    return ensemble.Theta(linear=layer("linear"), scale=scale, **parts, **plain)

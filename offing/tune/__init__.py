@@ -1,0 +1,1 @@
+"""The hallway: walks the rooms in order."""
