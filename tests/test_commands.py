@@ -1,0 +1,170 @@
+"""The commands as a user runs them: results, errors, kills and resumption."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import offing
+from offing.__main__ import main
+from offing.report import store
+
+ROWS = ("--rows", "300", "--scale", "smoke")
+KEYS = {"rows", "seed", "settings", "chosen", "pil", "seconds", "online_samples", "noise_scale", "replay", "notes"}
+
+
+def run(*arguments, **more):
+    command = [sys.executable, "-m", "offing", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, **more)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    out = tmp_path_factory.mktemp("posterior") / "out"
+    assert main(["posterior", "offing:cartpole", *ROWS, "--out", str(out)]) == 0
+    return out
+
+
+def test_posterior_writes_what_it_promises(finished):
+    result = json.loads((finished / "posterior.json").read_text())
+    assert result.keys() >= KEYS
+    assert result["rows"] == 300
+    assert result["online_samples"] == 0
+    assert len(result["settings"]) == len(offing.space("smoke"))
+    chosen = result["settings"][result["chosen"]]
+    for name in ("error", "spread", "noise", "total", "imbalance", "calibrated"):
+        assert chosen[name] == result["pil"][name]
+    assert result["pil"]["bound"].keys() == {"theorem", "pinsker", "value", "vacuous"}
+    assert np.isclose(result["pil"]["total"], result["pil"]["error"] + result["pil"]["spread"])
+    assert {file.name for file in finished.iterdir()} == {"posterior.json", result["world"]["arrays"]}
+
+
+def test_the_table_shows_every_setting_and_the_choice(finished, capsys):
+    assert main(["posterior", "offing:cartpole", *ROWS, "--out", str(finished)]) == 0
+    shown = capsys.readouterr()
+    assert "already finished" in shown.err
+    assert len([line for line in shown.out.splitlines() if "over-" in line or "calibrated" in line]) == 5
+    assert shown.out.count("→") == 1
+    assert "online samples used: 0" in shown.out
+
+
+def test_a_saved_posterior_says_what_it_said(tmp_path):
+    log = offing.load("offing:cartpole", 300, 0)
+    choice = offing.choose_posterior(jax.random.key(0), log, offing.space("smoke")[:1])
+    store.save_posterior(tmp_path, choice, {"data": "x", "rows": 300, "seed": 0, "scale": "smoke", "seconds": 0.0})
+    again = offing.load_posterior(tmp_path)
+    assert again.task == choice.picked.task
+    assert (again.folds, again.members) == (choice.picked.folds, choice.picked.members)
+    obs, action = log.data.steps.obs[:7], log.data.steps.action[:7]
+    for posterior in (again, choice.picked):
+        assert jax.tree.structure(posterior.theta) == jax.tree.structure(choice.picked.theta)
+    one, two = (jax.vmap(p.predict, (0, None, None))(p.theta, obs, action) for p in (again, choice.picked))
+    jax.tree.map(np.testing.assert_array_equal, one, two)
+    jax.tree.map(np.testing.assert_array_equal, again.fold(1).theta, choice.picked.fold(1).theta)
+
+
+def test_a_folder_of_another_run_is_not_overwritten(finished, capsys):
+    before = (finished / "posterior.json").read_bytes()
+    assert main(["posterior", "offing:cartpole", *ROWS, "--seed", "1", "--out", str(finished)]) == 2
+    assert "another run" in capsys.readouterr().err
+    assert (finished / "posterior.json").read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone", "other"])
+def test_a_damaged_result_is_one_line(finished, tmp_path, damage):
+    for file in finished.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    arrays = next(tmp_path.glob("*.npz"))
+    if damage == "cut":
+        arrays.write_bytes(arrays.read_bytes()[:1000])
+    elif damage == "gone":
+        arrays.unlink()
+    else:
+        (tmp_path / "posterior.json").write_text("{}")
+    with pytest.raises(offing.BadInput) as caught:
+        offing.load_posterior(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_input_is_one_line_exit_2_and_nothing_written(tmp_path):
+    log = offing.load("offing:pendulum", 400, 0).data.steps
+    bad = np.array(log.reward[:400])
+    bad[17] = np.nan
+    ends = np.arange(1, 401) % 40 == 0
+    path = tmp_path / "log.npz"
+    columns = {"obs": log.obs[:400], "action": log.action[:400], "next_obs": log.next_obs[:400], "truncated": ends}
+    np.savez(path, reward=bad, **columns)
+    for arguments in (
+        (path,),
+        (tmp_path / "none.npz",),
+        ("offing:nothing",),
+        ("offing:pendulum", "--rows", "999999"),
+    ):
+        done = run("posterior", *arguments, "--scale", "smoke", "--out", tmp_path / "out")
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["log.npz"]
+    done = run("posterior", path, "--scale", "smoke", "--out", tmp_path / "out")
+    assert all(part in done.stderr for part in ("log.npz", "'reward'", "row 17"))
+
+
+def test_collect_and_then_use_it(tmp_path, capsys):
+    pytest.importorskip("gymnax")
+    path = tmp_path / "log.npz"
+    kind = ["collect", "gymnax-cartpole-random", "--rows", "200", "--seed", "3", "--out", str(path)]
+    assert main(kind) == 0
+    assert "200 rows" in capsys.readouterr().out
+    assert offing.load(path).data.rows == 200
+    assert main([*kind[:-1], str(tmp_path / "log.txt")]) == 2
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["log.npz"]
+
+
+def test_help_names_the_commands(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--help"])
+    assert stop.value.code == 0
+    shown = capsys.readouterr().out
+    assert all(word in shown for word in ("collect", "posterior", "calibrated"))
+    with pytest.raises(SystemExit) as stop:
+        main(["posterior", "offing:pendulum", "--scale", "enormous", "--out", "x"])
+    assert stop.value.code == 2
+
+
+def test_killed_at_any_moment_it_leaves_all_or_nothing_and_goes_on(tmp_path, finished):
+    out = tmp_path / "out"
+    command = [sys.executable, "-m", "offing", "posterior", "offing:cartpole", *ROWS, "--out", str(out)]
+    work = lambda: sorted(out.glob(".work/*/fit-*.npz"))
+    rng, kept = random.Random(0), {}
+    for attempt in range(3):
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        began, seen = time.monotonic(), len(work())
+        while process.poll() is None and time.monotonic() - began < 120 and len(work()) <= seen:
+            time.sleep(0.02)
+        time.sleep(rng.random() * 0.5 * attempt)
+        if process.poll() is None:
+            os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        if (out / "posterior.json").exists():
+            break
+        for path, when in kept.items():
+            assert path.stat().st_mtime_ns == when  # what was finished is not done again
+        kept = {path: path.stat().st_mtime_ns for path in work()}
+        assert kept
+        with pytest.raises(offing.BadInput, match="no finished posterior"):
+            offing.load_posterior(out)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    ours, theirs = (json.loads((Path(folder) / "posterior.json").read_text()) for folder in (out, finished))
+    for name in ("settings", "chosen", "pil", "replay", "noise_scale"):
+        assert ours[name] == theirs[name]
+    assert not (out / ".work").exists()
+    offing.load_posterior(out)

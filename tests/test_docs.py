@@ -1,0 +1,44 @@
+"""README and docs: every Python snippet runs as printed, every command is one that the program takes."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import tyro
+
+from offing.__main__ import Collect, Command, PosteriorCommand
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(kind):
+    return [
+        pytest.param(text, id=f"{page.name}-{i}")
+        for page in PAGES
+        for i, text in enumerate(re.findall(rf"```{kind}\n(.*?)```", page.read_text(), re.DOTALL))
+    ]
+
+
+@pytest.mark.parametrize("text", blocks("python"))
+def test_snippets_run(text, capsys):
+    exec(compile(text, "snippet", "exec"), {})
+    assert "Traceback" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", blocks("sh"))
+def test_commands_are_taken(text):
+    lines = [shlex.split(line) for line in text.splitlines() if line.startswith("offing ")]
+    makes = [line.split()[1] for line in text.splitlines() if line.startswith("make ")]
+    assert lines or makes
+    for line in lines:
+        assert isinstance(tyro.cli(Command, args=line[1:]), Collect | PosteriorCommand)  # type: ignore[call-overload]
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert set(makes) <= set(targets)
+
+
+def test_links_lead_somewhere():
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
