@@ -17,7 +17,7 @@ demo: .venv/core
 
 test: .venv/dev lint
 	@echo "== tests"
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 lint: .venv/dev
 	@echo "== format and lint"

@@ -44,7 +44,7 @@ class PosteriorCommand:
     """Same seed, same result."""
     scale: Literal["smoke", "quick", "standard", "paper"] = "standard"
     """How much to try: smoke, whether the log goes through (its numbers mean nothing); quick, 8 small settings;
-    standard, 24, a few minutes on two cores; paper, 54 large ones, for a GPU."""
+    standard, 16, a few minutes on two cores; paper, 32 large ones, for a GPU."""
     fresh: bool = False
     """Start anew, even if OUT holds a finished or an interrupted run."""
 

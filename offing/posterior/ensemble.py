@@ -27,9 +27,10 @@ import numpy as np
 
 from ..data import Split
 from ..hypers import hypers
-from ..nets import Layer, cross_entropy, dense, gaussian_nll, hidden, hidden_half, mlp, mlp_init, soft_clamp
+from ..nets import Layer, cross_entropy, dense, gaussian_nll, hidden, hidden_half, mlp, mlp_init
 from ..optim import Adam, Learner, adam, cosine, descend, start
 from ..types import Array, Dataset, Key, Posterior, Predict, Task
+from ._head import Batch, head_loss, read
 
 ROUNDS = 20  # how often a member is compared with its best so far
 CHUNK = 50  # updates whose minibatches are gathered at once: keeps random numbers and gathers off the hot path
@@ -134,12 +135,7 @@ def enter(scale: Scale, obs: Array, action: Array) -> Array:
 
 def gaussian(theta: Theta, x: Array, activation: str) -> tuple[Array, Array]:
     """Mean and log-variance of the trained net alone, in normalised units."""
-    return _clamped(mlp(theta.net, x, activation), theta.low, theta.high, theta.floor)
-
-
-def _clamped(out: Array, low: Array, high: Array, floor: Array) -> tuple[Array, Array]:
-    mean, raw = jnp.split(out, 2, -1)
-    return mean, jnp.maximum(soft_clamp(raw, low, high), floor)
+    return read(mlp(theta.net, x, activation), theta.low, theta.high, theta.floor)
 
 
 def ending(theta: Theta, x: Array, next_obs: Array) -> Array:
@@ -147,56 +143,6 @@ def ending(theta: Theta, x: Array, next_obs: Array) -> Array:
     width = next_obs.shape[-1]
     after = (next_obs - theta.scale.in_mean[:width]) / theta.scale.in_std[:width]
     return mlp(theta.ends, jnp.concatenate([x, after], -1), "silu")[..., 0]
-
-
-class Batch(NamedTuple):
-    """Rows as one member sees them."""
-
-    x: Array  # [B, S + A]
-    y: Array  # [B, S + 1]  what the trained net must say: the target plus jitter less the prior
-    weight: Array  # [B]
-    next_obs: Array  # [B, S]
-    done: Array  # [B]
-
-
-@jax.custom_vjp
-def head_loss(last: Layer, low: Array, high: Array, features: Array, b: Batch, beta: Array, floor: Array) -> Array:
-    """The Gaussian part of the loss, from the last hidden features on.
-
-    Its gradient is written out below: the mean's half of the output alone trains the features, and the bias
-    and both bounds share one sum over the batch, where automatic differentiation makes five passes of it.
-    """
-    mean, logvar = _clamped(dense(last, features), low, high, floor)
-    squared = jnp.square(b.y - mean)
-    each = squared * jnp.exp((beta - 1) * logvar) + logvar + squared * jnp.exp(-logvar)
-    return jnp.mean(b.weight * each.sum(-1))
-
-
-def _head_loss_forward(*args: Any) -> tuple[Array, Any]:
-    return head_loss(*args), args
-
-
-def _head_loss_backward(saved: Any, scale: Array) -> tuple[Any, ...]:
-    last, low, high, features, b, beta, floor = saved
-    mean, raw = jnp.split(dense(last, features), 2, -1)
-    under = high - jax.nn.softplus(high - raw)
-    clamped = low + jax.nn.softplus(under - low)
-    logvar = jnp.maximum(clamped, floor)
-    below_high, above_low = jax.nn.sigmoid(high - raw), jax.nn.sigmoid(under - low)
-    off = b.y - mean
-    weight = (scale * b.weight / b.weight.shape[0])[:, None]
-    to_mean = -2 * weight * off * jnp.exp((beta - 1) * logvar)
-    to_logvar = weight * (1 - jnp.square(off) * jnp.exp(-logvar)) * (clamped > floor)
-    to_raw = to_logvar * above_low * below_high
-    to_high, to_low = to_logvar * above_low * (1 - below_high), to_logvar * (1 - above_low)
-    sums = jnp.concatenate([to_mean, to_raw, to_low, to_high], -1).sum(0)  # [4D]
-    bias, (to_low, to_high) = sums[: raw.shape[-1] * 2], jnp.split(sums[raw.shape[-1] * 2 :], 2)
-    weights = jnp.concatenate([to_mean, to_raw], -1).T @ features
-    to_features = to_mean @ last.weight[: raw.shape[-1]]
-    return Layer(weights, bias), to_low, to_high, to_features, None, None, None
-
-
-head_loss.defvjp(_head_loss_forward, _head_loss_backward)
 
 
 def loss(params: Any, theta: Theta, hypers: Hypers, b: Batch, rows: Array) -> tuple[Array, None]:
@@ -235,11 +181,9 @@ def init(key: Key, common: Key, hypers: Hypers, widths: tuple[int, int], known: 
     blend = lambda m, o: hypers.own * m + jnp.sqrt(1 - jnp.square(hypers.own)) * o
     floor = 2 * jnp.log(jnp.asarray(hypers.floor))
     net = jax.tree.map(blend, mine, ours)
-    bias = jnp.concatenate(
-        [jnp.zeros(out), jnp.clip(jnp.log(known.left), floor, 0.0)]
-    )  # variance: what is left over
+    spread = jnp.clip(jnp.log(known.left), floor, 0.0)  # the variance that the linear map leaves
     return Theta(
-        net=(*net[:-1], Layer(net[-1].weight, bias)),
+        net=(*net[:-1], Layer(net[-1].weight, jnp.concatenate([jnp.zeros(out), spread]))),
         low=jnp.full(out, floor),
         high=jnp.full(out, 0.5),
         ends=mlp_init(k3, (2 * obs + action, *ENDS, 1), last=0.1) if terminates else (),
@@ -290,9 +234,14 @@ def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, terminates: bool)
         key: Key, common: Key, index: Array, size: Array, known: Known
     ) -> tuple[Theta, Array, Array, Array]:
         k1, k2, k3 = jax.random.split(key, 3)
+        k4, k5 = jax.random.split(k2)
         theta = init(k1, common, hypers, widths, known, terminates)
-        view = _view(k2, hypers, theta, rows, unit)
-        params, nll, best, curve = _train(k3, hypers, theta, view, index, size, split)
+        view = _view(k5, hypers, theta, rows, unit)
+        valid = jax.tree.map(lambda leaf: leaf[split.valid], view)
+        count = jnp.arange(split.valid.shape[0]) < split.valid_size
+        valid = valid._replace(weight=count.astype(jnp.float32))
+        noisy = view.y + hypers.jitter * jax.random.normal(k4, view.y.shape)
+        params, nll, best, curve = _train(k3, hypers, theta, view._replace(y=noisy), valid, index, size)
         return theta._replace(**params), nll, best, curve
 
     def fold(key: Key, index: Array, size: Array) -> tuple[Theta, Array, Array, Array]:
@@ -312,23 +261,19 @@ def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, terminates: bool)
 
 def _view(key: Key, hypers: Hypers, theta: Theta, rows: Batch, unit: Array) -> Batch:
     """Every row as one member sees it. The frozen prior is read here, once, and not at every update."""
-    k1, k2 = jax.random.split(key)
     scale = theta.scale
     x = (rows.x - scale.in_mean) / scale.in_std
     y = (rows.y - scale.out_mean) / scale.out_std - dense(theta.linear, x)
     y = y - hypers.prior_scale * mlp(theta.prior, x, hypers.activation)
-    y = y + hypers.jitter * jax.random.normal(k1, y.shape)
-    weight = 1 - hypers.bootstrap + hypers.bootstrap * jax.random.exponential(k2, unit.shape)[unit]
+    weight = 1 - hypers.bootstrap + hypers.bootstrap * jax.random.exponential(key, unit.shape)[unit]
     return rows._replace(x=x, y=y, weight=weight)
 
 
 def _train(
-    key: Key, hypers: Hypers, theta: Theta, view: Batch, rows: Array, size: Array, split: Split
+    key: Key, hypers: Hypers, theta: Theta, view: Batch, valid: Batch, rows: Array, size: Array
 ) -> tuple[Any, Array, Array, Array]:
     """The member's trained parts at their best held-out round, that score, that round, and all scores."""
     params = {name: getattr(theta, name) for name in TRAINED}
-    valid = jax.tree.map(lambda leaf: leaf[split.valid], view)
-    valid = valid._replace(weight=(jnp.arange(split.valid.shape[0]) < split.valid_size).astype(jnp.float32))
     per_round = -(-hypers.updates // ROUNDS)
     chunk = next(c for c in range(min(CHUNK, per_round), 0, -1) if per_round % c == 0)
 

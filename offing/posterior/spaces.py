@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..hypers import grid
@@ -28,7 +29,7 @@ SCALES = ("smoke", "quick", "standard", "paper")
 
 
 def space(scale: str) -> list[Hypers]:
-    """The settings of that scale: `quick` 8 and `standard` 24 for a CPU, `paper` 54 for a GPU.
+    """The settings of that scale: `quick` 8 and `standard` 16 for a CPU, `paper` 32 for a GPU.
 
     `smoke` is 4 that train for a moment: they show that a log goes through, and their numbers mean nothing.
     """
@@ -36,21 +37,23 @@ def space(scale: str) -> list[Hypers]:
         tiny = replace(SMALL, width=8, members=2, elites=2, updates=40)
         return [*grid(replace(tiny, depth=1), own=(0.3, 1.0)), *grid(replace(tiny, depth=2), own=(0.3, 1.0))]
     if scale == "quick":
-        axes = {"own": (0.3, 1.0), "prior_scale": (0.0, 1.0), "updates": (2_500,)}
-        return [*grid(SMALL, **axes), *grid(DEEP, **axes)]
+        return _around(SMALL, DEEP, pairs=PLAIN, updates=2_500)
     if scale == "standard":
-        bases = (SMALL, DEEP)
-        axes = {"own": (0.3, 1.0), "prior_scale": (0.0, 0.3), "updates": (4_000,)}
-    elif scale == "paper":
-        bases = (PAPER, replace(PAPER, depth=4, activation="silu"))
-        axes = {"own": (0.2, 0.5, 1.0), "prior_scale": (0.0, 0.3, 3.0)}
-    else:
-        raise BadInput(f"{scale}: no such scale; there are {', '.join(SCALES)}")
-    # bootstrap and weight decay each against neither, not against each other
-    pairs = ((0.0, 1e-4), (1.0, 1e-4), (0.0, 1e-2))
+        return _around(SMALL, DEEP, pairs=(*PLAIN, (1.0, 1e-2)), updates=4_000)
+    if scale == "paper":
+        pairs = (*PLAIN, (1.0, 1e-4), (0.0, 1e-2), (1.0, 1e-2))
+        return _around(PAPER, replace(PAPER, depth=4, activation="silu"), pairs=pairs, updates=40_000)
+    raise BadInput(f"{scale}: no such scale; there are {', '.join(SCALES)}")
+
+
+PLAIN = ((0.0, 1e-4),)  # bootstrap, weight decay
+SPREADS = ((0.3, 0.0), (1.0, 0.0), (1.0, 1.0), (1.0, 3.0))  # own, prior_scale: from little spread to much
+
+
+def _around(*shapes: Hypers, pairs: Sequence[tuple[float, float]], updates: int) -> list[Hypers]:
     return [
-        setting
-        for base in bases
+        replace(shape, updates=updates, bootstrap=bootstrap, decay=decay, own=own, prior_scale=prior_scale)
+        for shape in shapes
         for bootstrap, decay in pairs
-        for setting in grid(replace(base, bootstrap=bootstrap, decay=decay), **axes)
+        for own, prior_scale in SPREADS
     ]

@@ -74,31 +74,37 @@ def sweep(
     """`run(setting, *args)` for every setting, as numpy; each static group is compiled once."""
     results: list[Any] = [None] * len(settings)
     finished = 0
+    program = _program(run, len(args))  # here, since threads that ask a cold cache at once each make their own
 
     def work(chunk: Chunk) -> tuple[Chunk, list[np.ndarray]]:
         name = f"{what}-{chunk.index[0]}-{len(chunk.index)}"
-        leaves = shelf.get(name) if shelf else None
+        leaves = shelf.get(name) if shelf is not None else None
         if leaves is None:
             padded = [*chunk.settings, *[chunk.settings[-1]] * (chunk.width - len(chunk.settings))]
-            out = _program(run, len(args))(stack(padded), *args)
+            out = program(stack(padded), *args)
             leaves = [np.asarray(leaf)[: len(chunk.index)] for leaf in jax.tree.leaves(out)]
-            if shelf:
+            if shelf is not None:
                 shelf.put(name, leaves)
         return chunk, leaves
 
+    if progress:
+        progress(what, 0, len(settings))
     grouped = chunks(settings, bytes_each)
+    shapes = {
+        jax.tree.structure(group[0].settings[0]): jax.tree.structure(
+            jax.eval_shape(run, group[0].settings[0], *args)
+        )
+        for group in grouped
+    }
     first, rest = [group[0] for group in grouped], [chunk for group in grouped for chunk in group[1:]]
     workers = (os.cpu_count() or 1) if jax.default_backend() == "cpu" else 1
     with ThreadPoolExecutor(workers) as pool:
-        for batch in (
-            first,
-            rest,
-        ):  # the first chunks compile, side by side; the others find the programs ready
+        for batch in (first, rest):  # the first chunks compile, side by side; the rest find programs ready
             tasks = [pool.submit(work, chunk) for chunk in batch]
             try:
                 for task in as_completed(tasks):
                     chunk, leaves = task.result()
-                    shape = jax.tree.structure(jax.eval_shape(run, chunk.settings[0], *args))
+                    shape = shapes[jax.tree.structure(chunk.settings[0])]
                     for place, i in enumerate(chunk.index):
                         results[i] = jax.tree.unflatten(shape, [leaf[place] for leaf in leaves])
                     finished += len(chunk.index)

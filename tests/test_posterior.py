@@ -1,0 +1,705 @@
+"""Posteriors against the exact conjugate one; what a fit may depend on; ways to step through the worlds."""
+
+import time
+from dataclasses import dataclass, replace
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from offing.data import Split
+from offing.nets import ACTIVATIONS, Layer, dense, gaussian_nll, hidden, hidden_half, mlp_init, soft_clamp
+from offing.posterior import ensemble, linear, walk
+from offing.posterior.replay import FEWEST, SCALES, replay, segments
+from offing.posterior.spaces import SCALES as NAMES
+from offing.posterior.spaces import space
+from offing.tune import sweep as sweeping
+from offing.tune.choose import best
+from offing.types import BadInput, Box, Dataset, Posterior, Predict, Task, Transition
+
+S, A = 3, 2
+TASK = Task(horizon=10, discount=0.9, actions=Box((-1.0,) * A, (1.0,) * A))
+TINY = ensemble.Hypers(
+    width=7, depth=1, activation="silu", batch_size=11, updates=40, folds=2, members=3, elites=3
+)
+
+
+def log_of(obs, action, next_obs, reward, done=None, episode=None) -> Dataset:
+    obs, action, next_obs, reward = (np.asarray(a, np.float32) for a in (obs, action, next_obs, reward))
+    done = np.zeros(len(obs), np.float32) if done is None else np.asarray(done, np.float32)
+    steps = Transition(obs, action, reward, next_obs, action, done)
+    episode = np.full(len(obs), -1) if episode is None else np.asarray(episode)
+    return Dataset(steps, obs[:5], episode, np.asarray(len(obs), np.int32))
+
+
+def bent(rows=60, seed=0, noise=0.1) -> Dataset:
+    """Rows of a system that is not linear."""
+    rng = np.random.default_rng(seed)
+    obs, action = rng.normal(size=(rows, S)), rng.uniform(-1, 1, size=(rows, A))
+    after = obs + 0.3 * np.tanh(obs[:, [1, 2, 0]]) + action[:, :1] + noise * rng.normal(size=obs.shape)
+    return log_of(obs, action, after, np.cos(obs[:, 0]) + action[:, 1])
+
+
+def parts(folds, valid, rows, pad=0) -> Split:
+    """Each fold's rows, then `pad` places that are not in use."""
+    width = max(map(len, folds)) + pad
+    train = np.stack(
+        [np.r_[f, np.full(width - len(f), rows - 1)].astype(np.int32) for f in map(np.asarray, folds)]
+    )
+    sizes = np.array([len(f) for f in folds], np.int32)
+    return Split(
+        train, sizes, np.asarray(valid, np.int32), np.asarray(len(valid), np.int32), np.zeros(0, np.int32)
+    )
+
+
+HALVES = parts([range(20), range(20, 45)], range(45, 58), 60, pad=4)
+# Optimised, a program takes four times as long to compile, and these run for a moment.
+HASTE = {"xla_backend_optimization_level": 0}
+fit = jax.jit(ensemble.fit, static_argnames="terminates", compiler_options=HASTE)
+
+
+def same(a, b) -> bool:
+    return all(np.array_equal(x, y) for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True))
+
+
+def worlds(theta, fold, folds=2):
+    """The theta of one fold."""
+    return jax.tree.map(lambda leaf: np.split(np.asarray(leaf), folds)[fold], theta)
+
+
+# ---- randomised priors are exact draws in the linear case
+
+
+@pytest.fixture(scope="module")
+def draws():
+    """Linear members fitted with prior, jitter and ridge on 16 standardised rows; and the exact posterior."""
+    inputs, rows, noise, prior_scale = 2, 16, 0.6, 0.7
+    rng = np.random.default_rng(0)
+    unit = lambda a: (a - a.mean(0)) / a.std(0)
+    x = unit(rng.normal(size=(rows, inputs)) @ np.array([[1.0, 0.6], [0.0, 1.0]]))
+    y = unit(x @ rng.normal(size=(inputs, inputs + 1)) + 0.7 * rng.normal(size=(rows, inputs + 1)))
+    data = log_of(x, np.zeros((rows, 0)), x + y[:, :-1], y[:, -1])
+    deviation = prior_scale / np.sqrt(inputs)  # of the prior's weights: LeCun's
+    hypers = ensemble.Hypers(
+        depth=0,
+        linear=0.0,
+        prior_scale=prior_scale,
+        jitter=noise,
+        ridge=noise**2 / deviation**2,
+        decay=0.0,
+        lr=0.05,
+        final_lr=1e-3,
+        batch_size=16,
+        updates=600,
+        folds=3,  # of the same rows: 3 x 200 members, so that sampling is 4 % of the covariance, not 7 %
+        members=200,
+        elites=200,
+    )
+    everything = parts([range(rows)] * 3, range(rows), rows)
+    fitted = fit(jax.random.key(0), hypers, data, everything, terminates=False)
+    posterior = ensemble.posterior(fitted, hypers, data, TASK)
+    say = lambda obs: (
+        jax.vmap(posterior.predict, (0, None, None))(posterior.theta, obs, jnp.zeros((len(obs), 0))).mean
+    )
+    weight = np.asarray(say(jnp.eye(inputs)) - say(jnp.zeros((1, inputs))), np.float64)  # [M, in, out]
+    exact = linear.moments(linear.Hypers(noise=noise, prior_scale=deviation), data)
+    return weight, np.asarray(exact.mean)[1:], np.asarray(exact.covariance)[1:, 1:]
+
+
+def test_members_have_the_exact_posterior_mean(draws):
+    weight, mean, covariance = draws
+    off = weight.mean(0) - mean
+    assert np.linalg.norm(off) < 0.1 * np.linalg.norm(mean)
+    # and in the posterior's own units: a standard error is 0.04, of 600 members
+    assert np.abs(off / np.sqrt(np.diag(covariance))[:, None]).max() < 0.15
+
+
+def test_members_have_the_exact_posterior_covariance(draws):
+    weight, _, covariance = draws
+    off = weight - weight.mean(0)
+    pooled = np.einsum("mio,mjo->ij", off, off) / (len(off) - 1) / off.shape[-1]  # outputs share it
+    assert np.linalg.norm(pooled - covariance) < 0.1 * np.linalg.norm(covariance)
+
+
+def test_members_are_independent_across_outputs(draws):
+    weight, _, covariance = draws
+    off = (weight - weight.mean(0))[:, 0] / np.sqrt(covariance[0, 0])
+    across = off.T @ off / len(off)
+    assert np.abs(across - np.diag(np.diag(across))).max() < 4 / np.sqrt(len(off))
+
+
+# ---- one program per static group
+
+
+def settings(**axes):
+    return [replace(TINY, **{k: v[i] for k, v in axes.items()}) for i in range(3)]
+
+
+THREE = settings(lr=(1e-3, 3e-3, 1e-2), prior_scale=(0.0, 0.5, 1.0), own=(1.0, 0.5, 0.0), jitter=(0.0, 0.1, 0.0))
+
+
+def counted():
+    """A run for `sweep` that counts how often it is traced."""
+    traces = []
+
+    def run(hypers, key, data, split):
+        traces.append(type(hypers.lr).__name__)
+        return ensemble.fit(key, hypers, data, split, terminates=False)
+
+    return run, traces
+
+
+def close(a, b):
+    for x, y in zip(jax.tree.leaves(a), jax.tree.leaves(b), strict=True):
+        np.testing.assert_allclose(x, y, rtol=2e-3, atol=2e-4)
+
+
+def test_swept_equals_alone_and_padding_is_harmless(monkeypatch):
+    monkeypatch.setattr(sweeping, "widest", lambda count, bytes_each=0: 2)  # 3 settings: the last chunk is padded
+    run, traces = counted()
+    args = (jax.random.key(1), bent(), HALVES)
+    swept = sweeping.sweep("fit", run, THREE, *args)
+    assert [len(c.settings) for group in sweeping.chunks(THREE) for c in group] == [2, 1]
+    assert sweeping._program(run, 3)._cache_size() == 1
+    alone = [fit(args[0], hypers, *args[1:], terminates=False) for hypers in THREE]
+    for one, other in zip(swept, alone, strict=True):
+        close(one._replace(best=0), other._replace(best=0))
+    assert not np.allclose(swept[0].nll, swept[1].nll, rtol=0.01)  # settings that differ do differ
+    before = len(traces)
+    again = sweeping.sweep("fit", run, [replace(h, lr=2e-3) for h in THREE], *args)
+    assert len(traces) == before  # floats are traced: other values, the same program
+    assert not np.allclose(again[2].nll, swept[2].nll)
+
+
+def test_one_trace_per_static_group(monkeypatch):
+    traces, told, vmap = [], [], jax.vmap
+    slow = lambda *args, **rest: (time.sleep(0.05), vmap(*args, **rest))[1]
+    monkeypatch.setattr(jax, "vmap", slow)  # so that groups which start side by side do meet where it is made
+
+    def run(hypers, x):
+        traces.append((hypers.width, type(hypers.lr).__name__))
+        return {"lr": hypers.lr * x, "of": jnp.full(hypers.width, hypers.own)}
+
+    mixed = [THREE[0], replace(THREE[0], width=5), THREE[1], replace(THREE[2], width=5), THREE[2]]
+    found = sweeping.sweep("fit", run, mixed, np.float32(2), progress=lambda *a: told.append(a))
+    assert sweeping._program(run, 1)._cache_size() == 2
+    assert sorted(width for width, kind in traces if kind == "BatchTracer") == [5, 7]
+    assert len(traces) <= 4  # and at most once each for the shape of what comes out
+    assert [f["of"].shape for f in found] == [(7,), (5,), (7,), (5,), (7,)]  # in the order of the settings
+    assert [float(f["lr"]) for f in found] == pytest.approx([2e-3, 2e-3, 6e-3, 2e-2, 2e-2])
+    assert told == [("fit", n, 5) for n in range(6)]
+
+
+def test_a_kept_chunk_is_not_run_again():
+    class Shelf:
+        def __init__(self):
+            self.kept = {}
+
+        def get(self, name):
+            return self.kept.get(name)
+
+        def put(self, name, arrays):
+            self.kept[name] = list(arrays)
+
+    run, traces, shelf = (lambda hypers, x: {"lr": hypers.lr * x}), [], Shelf()
+    first = sweeping.sweep("fit", run, THREE, np.float32(2), shelf=shelf)
+    spy = lambda hypers, x: traces.append(type(hypers.lr).__name__) or {"lr": hypers.lr * x}
+    del shelf.kept["fit-1-1"]  # as if killed before the second was done
+    again = sweeping.sweep("fit", spy, THREE, np.float32(2), shelf=shelf)
+    assert same(first, again)
+    assert traces.count("BatchTracer") == 1
+    assert sorted(shelf.kept) == ["fit-0-1", "fit-1-1", "fit-2-1"]
+
+
+# ---- what a fit may depend on
+
+
+@pytest.fixture(scope="module")
+def plain():
+    hypers = replace(TINY, bootstrap=0.5, jitter=0.1, prior_scale=0.5)
+    return hypers, fit(jax.random.key(3), hypers, bent(), HALVES, terminates=False)
+
+
+def changed(data: Dataset, rows) -> Dataset:
+    steps = jax.tree.map(np.copy, data.steps)
+    for leaf in (steps.obs, steps.next_obs, steps.reward):
+        leaf[rows] += 3.0 * (1 + np.arange(len(rows))).reshape(-1, *[1] * (leaf.ndim - 1))
+    return data._replace(steps=steps)
+
+
+def test_size_is_traced(plain):
+    hypers, large = plain
+    compiled = fit._cache_size()
+    less = HALVES._replace(sizes=np.array([12, 9], np.int32), valid_size=np.asarray(6, np.int32))
+    small = fit(jax.random.key(3), hypers, bent()._replace(size=np.asarray(50, np.int32)), less, terminates=False)
+    assert fit._cache_size() == compiled  # the same program
+    assert not np.allclose(large.nll, small.nll)
+    assert not np.allclose(large.theta.scale.in_mean, small.theta.scale.in_mean)
+
+
+def test_rows_out_of_use_do_not_matter(plain):
+    hypers, before = plain
+    after = fit(
+        jax.random.key(3), hypers, changed(bent(), [58, 59]), HALVES, terminates=False
+    )  # 59 is the padding
+    assert same(before, after)
+
+
+def test_a_fold_does_not_see_the_rows_of_another(plain):
+    hypers, before = plain
+    after = fit(jax.random.key(3), hypers, changed(bent(), list(range(20, 45))), HALVES, terminates=False)
+    assert same(worlds(before.theta, 0), worlds(after.theta, 0))
+    assert not same(worlds(before.theta, 1).net, worlds(after.theta, 1).net)
+    assert np.array_equal(before.nll[0], after.nll[0])
+
+
+def test_validation_rows_do_not_train():
+    move = lambda d: fit(jax.random.key(4), TINY, d, HALVES, terminates=False)
+    before, after = move(bent()), move(changed(bent(), list(range(45, 58))))
+    assert same(before.theta.scale, after.theta.scale)
+    assert same(before.theta.linear, after.theta.linear)
+    assert not np.array_equal(before.nll, after.nll)
+
+
+def test_the_posterior_knows_the_range_of_the_rows_in_use(plain):
+    hypers, fitted = plain
+    data = changed(bent(), [58, 59])._replace(size=np.asarray(58, np.int32))
+    posterior = ensemble.posterior(fitted, hypers, data, TASK, noise_scale=0.5)
+    used = bent().steps
+    seen = np.concatenate([used.obs[:58], used.next_obs[:58]])
+    np.testing.assert_allclose(posterior.low, np.r_[seen.min(0), used.reward[:58].min()])
+    np.testing.assert_allclose(posterior.high, np.r_[seen.max(0), used.reward[:58].max()])
+    assert float(posterior.noise_scale) == 0.5
+    assert posterior.theta.prior  # heard
+    silent = ensemble.posterior(
+        fitted._replace(theta=fitted.theta._replace(prior_scale=jnp.zeros(6))), hypers, data, TASK
+    )
+    assert silent.theta.prior == ()
+
+
+def test_the_linear_yardstick_sees_only_rows_in_use():
+    hypers, data = linear.Hypers(noise=0.3, prior_scale=2.0), bent()
+    some = data._replace(size=np.asarray(40, np.int32))
+    moments = jax.jit(linear.moments)
+    found, spoilt = moments(hypers, some), moments(hypers, changed(some, list(range(40, 60))))
+    assert same(found, spoilt)
+    phi = np.c_[np.ones(40), data.steps.obs[:40], data.steps.action[:40]].astype(np.float64)
+    y = np.c_[(data.steps.next_obs - data.steps.obs)[:40], data.steps.reward[:40]]
+    covariance = np.linalg.inv(phi.T @ phi / 0.09 + np.eye(6) / 4)
+    np.testing.assert_allclose(found.covariance, covariance, rtol=1e-3, atol=1e-7)
+    np.testing.assert_allclose(found.mean, covariance @ phi.T @ y / 0.09, rtol=1e-3, atol=1e-5)
+
+
+# ---- gradients written by hand
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.5, 1.0])
+def test_head_loss_has_the_gradient_of_its_formula(beta):
+    """With stops where the docstring has them: the variance does not shape the features, nor weigh the mean."""
+    k1, k2, k3, k4 = jax.random.split(jax.random.key(5), 4)
+    last = Layer(0.7 * jax.random.normal(k1, (6, 5)), jnp.linspace(-1, 0.4, 6))
+    low, high, floor = jnp.array([-3.0, -1.5, -0.4]), jnp.array([0.5, 0.2, 1.0]), jnp.asarray(-0.5)
+    features, y = jax.random.normal(k2, (13, 5)), jax.random.normal(k3, (13, 3))
+    b = ensemble.Batch(
+        jnp.zeros((13, 1)), y, jax.random.exponential(k4, (13,)), jnp.zeros((13, 0)), jnp.zeros((13, 0))
+    )
+    stop = jax.lax.stop_gradient
+
+    def formula(last, low, high, features):
+        mean = dense(last, features)[:, :3]
+        raw = dense(last, stop(features))[:, 3:]
+        logvar = jnp.maximum(soft_clamp(raw, low, high), floor)
+        squared = jnp.square(y - mean)
+        each = squared * stop(jnp.exp((beta - 1) * logvar)) + logvar + stop(squared) * jnp.exp(-logvar)
+        return 3 * jnp.mean(b.weight * each.sum(-1))
+
+    ours = lambda last, low, high, features: 3 * ensemble.head_loss(last, low, high, features, b, beta, floor)
+    args = (last, low, high, features)
+    raw = dense(last, features)[:, 3:]
+    held = np.asarray(soft_clamp(raw, low, high) < floor)
+    assert 0.05 < held.mean() < 0.95  # the floor bites on some rows and not on others
+    value, grads = jax.value_and_grad(ours, (0, 1, 2, 3))(*args)
+    value_, grads_ = jax.value_and_grad(formula, (0, 1, 2, 3))(*args)
+    assert float(value) == pytest.approx(float(value_), rel=1e-6)
+    for mine, theirs in zip(jax.tree.leaves(grads), jax.tree.leaves(grads_), strict=True):
+        assert np.linalg.norm(theirs) > 1e-2
+        np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("activation", sorted(ACTIVATIONS))
+def test_half_precision_gradients_are_near_and_values_the_same(activation):
+    layers = mlp_init(jax.random.key(6), (5, 17, 13, 3))
+    x, out = jax.random.normal(jax.random.key(7), (64, 5)), jax.random.normal(jax.random.key(8), (64, 13))
+    assert np.array_equal(hidden_half(layers, x, activation), hidden(layers, x, activation))
+    loss = lambda through, layers, x: jnp.mean(jnp.square(through(layers, x, activation) - out))
+    half, full = (jax.grad(partial(loss, through), (0, 1))(layers, x) for through in (hidden_half, hidden))
+    for mine, theirs in zip(jax.tree.leaves(half), jax.tree.leaves(full), strict=True):
+        assert mine.dtype == theirs.dtype
+        assert np.linalg.norm(mine - theirs) <= 0.01 * np.linalg.norm(theirs)
+
+
+# ---- training
+
+
+@pytest.fixture(scope="module")
+def overfitted():
+    """Many updates on few noisy rows."""
+    hypers = replace(TINY, width=32, updates=1500, lr=1e-2, members=5, elites=3, floor=0.2, decay=0.0)
+    data, split = bent(noise=0.5), parts([range(12), range(12, 26)], range(30, 60), 60)
+    fitted = fit(jax.random.key(9), hypers, data, split, terminates=False)
+    return hypers, data, split, fitted, ensemble.posterior(fitted, hypers, data, TASK)
+
+
+def scores(posterior, data, rows, scale):
+    """Held-out nats a row of every world, from what it predicts."""
+    steps = jax.tree.map(lambda a: a[rows], data.steps)
+    y = np.c_[steps.next_obs - steps.obs, steps.reward]
+    said = jax.vmap(posterior.predict, (0, None, None))(posterior.theta, steps.obs, steps.action)
+    each = gaussian_nll(said.mean, 2 * jnp.log(said.std), y).sum(-1).mean(-1)
+    return np.asarray(each - jnp.log(scale.out_std).sum(-1))
+
+
+def test_the_best_state_is_kept(overfitted):
+    _, data, split, fitted, posterior = overfitted
+    assert fitted.nll.mean() < fitted.curve[-1] - 0.1  # it did get worse
+    assert fitted.nll.mean() <= fitted.curve.min() + 1e-5
+    assert (fitted.best < ensemble.ROUNDS - 1).any()
+    assert ((fitted.best >= 0) & (fitted.best < ensemble.ROUNDS)).all()
+    again = scores(posterior, data, split.valid, posterior.theta.scale).reshape(2, 3)
+    lowest = np.sort(fitted.nll, 1)[:, :3]
+    np.testing.assert_allclose(again, lowest, rtol=1e-3)  # what is returned scores as reported, best first
+
+
+def test_elites_are_kept_fold_by_fold(overfitted):
+    hypers, _, _, fitted, posterior = overfitted
+    assert fitted.nll.shape == (2, 5)
+    assert posterior.members == 6
+    assert (np.sort(fitted.nll, 1)[:, 2] < fitted.nll.max(1)).all()
+    scale = np.asarray(posterior.theta.scale.in_mean)
+    assert (scale[:3] == scale[0]).all()
+    assert (scale[3:] == scale[3]).all()
+    assert not np.array_equal(scale[0], scale[3])
+    assert hypers.elites == 3
+
+
+def test_no_standard_deviation_is_below_the_floor(overfitted):
+    hypers, data, _, _, posterior = overfitted
+    obs = jnp.concatenate([data.steps.obs, 30 * data.steps.obs])
+    action = jnp.concatenate([data.steps.action] * 2)
+    said = jax.vmap(posterior.predict, (0, None, None))(posterior.theta, obs, action)
+    relative = np.asarray(said.std / posterior.theta.scale.out_std[:, None])
+    assert relative.min() >= hypers.floor * (1 - 1e-5)
+    assert relative.min() < hypers.floor * 1.5  # and it is reached
+    assert not said.done.any()
+
+
+def test_members_see_different_minibatches():
+    hypers = replace(TINY, own=0.0)
+    fitted = fit(jax.random.key(10), hypers, bent(), HALVES, terminates=False)
+    weight = np.asarray(fitted.theta.net[0].weight)  # [F * M, ...]
+    assert not np.allclose(weight[0], weight[1], atol=1e-5)
+    assert not np.allclose(weight[1], weight[2], atol=1e-5)
+
+
+@pytest.mark.parametrize("own", [0.0, 0.3, 1.0])
+def test_own_is_the_share_of_first_weights_that_members_do_not_have_in_common(own):
+    hypers = replace(TINY, own=own, width=200)
+    scale = ensemble.Scale(jnp.zeros(S + A), jnp.ones(S + A), jnp.zeros(S + 1), jnp.ones(S + 1))
+    flat = Layer(jnp.zeros((S + 1, S + A)), jnp.zeros(S + 1))
+    known = ensemble.Known(scale, flat, jnp.full(S + 1, 0.04))
+    make = lambda seed: ensemble.init(jax.random.key(seed), jax.random.key(99), hypers, (S, A), known, False)
+    one, two = make(0), make(1)
+    a, b = (np.asarray(t.net[0].weight).ravel() for t in (one, two))
+    assert np.corrcoef(a, b)[0, 1] == pytest.approx(1 - own**2, abs=0.1)
+    assert a.var() * (S + A) == pytest.approx(1, abs=0.15)  # at every share the same size
+    assert not np.array_equal(one.prior[0].weight, two.prior[0].weight)
+    x = jax.random.normal(jax.random.key(11), (4, S + A))
+    mean, logvar = ensemble.gaussian(one, x, "silu")
+    assert not mean.any()  # says nothing yet
+    np.testing.assert_allclose(logvar, np.log(0.04), atol=0.1)  # and expects what the linear map left over
+
+
+def test_the_linear_map_is_least_squares():
+    data = bent(rows=200)
+    x = jnp.concatenate([data.steps.obs, data.steps.action], -1)
+    y = jnp.concatenate([data.steps.next_obs - data.steps.obs, data.steps.reward[:, None]], -1)
+    rows, size = jnp.arange(200)[::-1], 150
+    scale = ensemble.measure(x, y, rows, size)
+    layer, left = ensemble.least_squares(x, y, scale, rows, size, 1.0)
+    used = slice(50, 200)
+    a, b = (np.asarray((v[used] - v[used].mean(0)) / v[used].std(0), np.float64) for v in (x, y))
+    weight, residual = np.linalg.lstsq(a, b, rcond=None)[:2]
+    np.testing.assert_allclose(layer.weight, weight.T, atol=1e-3)
+    np.testing.assert_allclose(left, residual / 150, rtol=1e-2)
+    half, more = ensemble.least_squares(x, y, scale, rows, size, 0.5)
+    np.testing.assert_allclose(half.weight, layer.weight / 2, rtol=1e-5)
+    assert (more >= left).all()
+
+
+def test_a_constant_column_keeps_its_units():
+    x = jnp.stack([jnp.full(9, 1e4), jnp.arange(9.0)], 1)
+    scale = ensemble.measure(x, x, jnp.arange(9), jnp.asarray(9))
+    assert scale.in_std[0] == 1
+    assert scale.in_std[1] == pytest.approx(np.arange(9).std(), rel=1e-5)
+
+
+# ---- termination
+
+
+def test_the_termination_head_learns_an_easy_rule():
+    rng = np.random.default_rng(12)
+    obs, action = rng.uniform(-2, 2, size=(400, S)), rng.uniform(-1, 1, size=(400, A))
+    after = obs + 0.5 * action[:, :1]
+    data = log_of(obs, action, after, obs[:, 1], done=after[:, 0] > 1)
+    hypers = replace(TINY, folds=1, members=2, elites=2, batch_size=64, updates=600, lr=1e-2)
+    split = parts([range(300)], range(300, 400), 400)
+    fitted = fit(jax.random.key(12), hypers, data, split, terminates=True)
+    posterior = ensemble.posterior(fitted, hypers, data, TASK)
+    probe = rng.uniform(-2, 2, size=(500, S)).astype(np.float32)
+    push = rng.uniform(-1, 1, size=(500, A)).astype(np.float32)
+    said = jax.vmap(posterior.predict, (0, None, None))(posterior.theta, probe, push)
+    margin, ends = probe[:, 0] + 0.5 * push[:, 0] - 1, np.asarray(said.done)
+    assert ((ends >= 0) & (ends <= 1)).all()
+    assert ends[:, margin > 0.3].mean() > 0.95
+    assert ends[:, margin < -0.3].mean() < 0.05
+    assert (((ends > 0.5) == (margin > 0)).mean(1) > 0.95).all()
+
+
+# ---- ways to step
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Worlds in which every state moves by theta, the reward is ten times that, and the end is even odds."""
+
+    std: float = 0.0
+    done: float = 0.5
+
+    def __call__(self, theta, obs, action):
+        mean = jnp.concatenate(
+            [jnp.broadcast_to(theta, obs.shape), 10 * jnp.broadcast_to(theta, obs[..., :1].shape)], -1
+        )
+        return Predict(mean, jnp.full_like(mean, self.std), jnp.full(obs.shape[:-1], self.done))
+
+
+def drifting(members=5, folds=1, noise_scale=1.0, task=TASK, **kind) -> Posterior:
+    starts = np.arange(7 * S, dtype=np.float32).reshape(7, S) / 100
+    low, high = np.r_[np.full(S, -1.0), 0.0], np.r_[np.full(S, 1.0), 2.5]
+    theta = jnp.arange(1.0, members + 1) / 10
+    return Posterior(theta, starts, low, high, jnp.asarray(noise_scale), Drift(**kind), task, folds)
+
+
+def test_fold_takes_its_own_worlds():
+    posterior = drifting(members=6, folds=3)
+    np.testing.assert_allclose(posterior.fold(1).theta, [0.3, 0.4], rtol=1e-6)
+    assert (posterior.fold(2).members, posterior.fold(2).folds) == (2, 1)
+    for index in (-1, 3):
+        with pytest.raises(IndexError):
+            posterior.fold(index)
+
+
+def test_begin_draws_logged_starts_independently():
+    posterior = drifting()
+    obs = np.asarray(walk.begin(jax.random.key(0), posterior, 200))
+    assert obs.shape == (5, 200, S)
+    which = (obs[..., 0] * 100 / S).round().astype(int)
+    np.testing.assert_allclose(obs, posterior.starts[which], atol=1e-6)
+    assert (np.bincount(which.ravel(), minlength=7) > 1000 / 7 * 0.7).all()
+    assert 0 < (which[0] == which[1]).mean() < 0.4  # worlds do not share their starts
+
+
+def test_fixed_keeps_to_one_world_and_redrawn_does_not():
+    posterior, copies = drifting(done=0.0), 40
+    obs, action = walk.begin(jax.random.key(1), posterior, copies), jnp.zeros((5, copies, A))
+    moved = {}
+    for name in ("fixed", "redrawn"):
+        after, reward, done = jax.jit(getattr(walk, name)(posterior))(jax.random.key(2), obs, action)
+        assert (after.shape, reward.shape, done.shape) == (obs.shape, (5, copies), (5, copies))
+        assert not done.any()
+        moved[name] = np.asarray((after - obs)[..., 0])
+        # next state and reward come from one world
+        np.testing.assert_allclose(reward, np.minimum(10 * moved[name], 2.5), rtol=1e-3)
+    np.testing.assert_allclose(moved["fixed"], np.broadcast_to(posterior.theta[:, None], (5, copies)), atol=1e-5)
+    tenths = (moved["redrawn"] * 10).round().astype(int)
+    np.testing.assert_allclose(moved["redrawn"] * 10, tenths, atol=1e-4)
+    assert (np.bincount(tenths.ravel())[1:] == copies).all()  # every world is used alike
+    assert all(len(set(row)) == 5 for row in tenths)
+
+
+def test_the_reward_is_clipped_on_the_mean_and_not_on_the_sample():
+    posterior = drifting(std=0.4, done=0.0)
+    obs, action = jnp.zeros((5, 4000, S)), jnp.zeros((5, 4000, A))
+    _, reward, _ = jax.jit(walk.fixed(posterior))(jax.random.key(3), obs, action)
+    se = 4 * 0.4 / np.sqrt(4000)
+    np.testing.assert_allclose(np.mean(reward, 1), [1.0, 2.0, 2.5, 2.5, 2.5], atol=se)
+    np.testing.assert_allclose(np.std(reward, 1), 0.4, rtol=0.06)
+    assert 0.45 < (reward[-1] > 2.5).mean() < 0.55  # chance still carries it beyond the log
+
+
+@pytest.mark.parametrize(("scale", "std"), [(0.0, 0.0), (0.25, 0.2), (1.0, 0.4)])
+def test_the_noise_scale_is_of_the_variance(scale, std):
+    posterior = drifting(std=0.4, noise_scale=scale)
+    after, reward, _ = walk.fixed(posterior)(jax.random.key(4), jnp.zeros((5, 4000, S)), jnp.zeros((5, 4000, A)))
+    np.testing.assert_allclose(np.std(after - posterior.theta[:, None, None], (1, 2)), std, rtol=0.05, atol=1e-6)
+    np.testing.assert_allclose(np.std(reward, 1), std, rtol=0.08, atol=1e-6)
+
+
+def test_a_state_cannot_leave_the_logs_range_by_more_than_its_width():
+    obs = jnp.full((5, 2, S), 2.95)  # range -1 to 1, so 3 is the furthest
+    after, _, _ = walk.fixed(drifting())(jax.random.key(5), obs, jnp.zeros((5, 2, A)))
+    np.testing.assert_allclose(after, 3.0, rtol=1e-6)
+    after, _, _ = walk.fixed(drifting())(jax.random.key(5), -100 + obs, jnp.zeros((5, 2, A)))
+    np.testing.assert_allclose(after, -3.0, rtol=1e-6)
+    after, _, _ = walk.fixed(drifting())(jax.random.key(5), obs - 1.5, jnp.zeros((5, 2, A)))
+    np.testing.assert_allclose(
+        after, jnp.broadcast_to(1.45 + drifting().theta[:, None, None], obs.shape), rtol=1e-5
+    )
+
+
+def test_a_known_rule_of_termination_overrules_the_head():
+    obs, action = jnp.zeros((5, 1000, S)), jnp.zeros((5, 1000, A))
+    _, _, done = walk.fixed(drifting(done=0.2))(jax.random.key(6), obs, action)
+    assert done.dtype == bool
+    np.testing.assert_allclose(done.mean(1), 0.2, atol=0.06)
+    known = TASK._replace(done=lambda obs, action, after: after[..., 0] > 0.25)
+    _, _, done = walk.fixed(drifting(done=0.2, task=known))(jax.random.key(6), obs, action)
+    np.testing.assert_array_equal(done, np.repeat(np.array([0, 0, 1, 1, 1], bool)[:, None], 1000, 1))
+
+
+def test_roll_runs_on_and_says_who_is_still_alive():
+    posterior, copies, steps = drifting(done=0.3), 11, 13
+    seen = []
+
+    def act(key, obs, t):
+        seen.append((obs.shape, t.shape))
+        return jnp.zeros((*obs.shape[:-1], A)) + t
+
+    obs = walk.begin(jax.random.key(7), posterior, copies)
+    out = jax.jit(lambda key: walk.roll(key, walk.fixed(posterior), obs, act, steps))(jax.random.key(8))
+    assert out["obs"].shape == (steps, 5, copies, S)
+    assert {out[name].shape for name in ("reward", "done", "alive")} == {(steps, 5, copies)}
+    alive, done = np.asarray(out["alive"]), np.asarray(out["done"])
+    assert alive[0].all()
+    np.testing.assert_array_equal(alive[1:], np.cumsum(done, 0)[:-1] == 0)
+    assert 0 < alive[-1].mean() < 0.2
+    assert seen[0] == ((5, copies, S), ())
+    np.testing.assert_allclose(out["obs"][0], obs + posterior.theta[:, None, None], rtol=1e-5)
+
+
+# ---- replay
+
+
+def system(noise, episodes=30, length=40, seed=13) -> Dataset:
+    """A stable linear system under random actions."""
+    rng = np.random.default_rng(seed)
+    turn = 0.9 * np.array([[0.9, 0.3, 0.0], [-0.3, 0.9, 0.1], [0.0, 0.0, 1.0]])
+    push = np.array([[1.0, 0, 0.5], [0, -1, 1]])
+    obs, action, after = [], rng.uniform(-1, 1, size=(episodes * length, A)), []
+    for row in range(episodes * length):
+        at = rng.normal(size=S) if row % length == 0 else after[-1]
+        obs.append(at.astype(np.float32))
+        after.append((at @ turn + action[row] @ push + noise * rng.normal(size=S)).astype(np.float32))
+    obs = np.array(obs)
+    return log_of(obs, action, after, obs[:, 0], episode=np.repeat(np.arange(episodes), length))
+
+
+@pytest.fixture(scope="module")
+def replayed():
+    """What replay finds where a posterior is told of noise 0.3, and the log has none, or has that."""
+    hypers, found = linear.Hypers(noise=0.3, members=6), {}
+    for noise in (0.0, 0.3):
+        posterior = linear.fit(jax.random.key(14), hypers, system(noise, seed=15), TASK)
+        found[noise] = replay(jax.random.key(16), posterior, system(noise, episodes=16), longest=16, count=48)
+    return found
+
+
+def test_noise_that_is_not_in_the_log_is_scaled_away(replayed):
+    assert replayed[0.0].scale == 0.0
+    assert (replayed[0.0].score[0] < replayed[0.0].score[-1]).all()
+
+
+def test_noise_that_is_in_the_log_is_kept(replayed):
+    assert replayed[0.3].scale >= 0.75
+    assert replayed[0.3].score[-1].mean() < 0.9 * replayed[0.3].score[0].mean()
+
+
+def test_replay_reports_error_and_spread_by_horizon(replayed):
+    for found in replayed.values():
+        np.testing.assert_array_equal(found.scales, SCALES)
+        np.testing.assert_array_equal(found.horizons, [1, 2, 4, 8, 16])
+        assert found.error.shape == found.spread.shape == found.score.shape == (5, 5)
+        assert (np.diff(found.spread, axis=0) > 0).all()  # more noise, more spread
+    ratio = replayed[0.3].spread[-1] / replayed[0.3].error[-1]
+    assert (np.abs(np.log(ratio)) < np.log(1.5)).all(), ratio  # a right posterior spreads as it errs
+    assert replayed[0.0].error[0].max() < 0.1
+
+
+def test_a_bag_of_transitions_cannot_be_replayed():
+    held = system(0.1, episodes=4, length=10)
+    posterior = linear.fit(jax.random.key(0), linear.Hypers(members=3), held, TASK)
+    assert replay(jax.random.key(0), posterior, held._replace(episode=np.full(40, -1))) is None
+
+
+def test_segments_end_where_the_log_breaks():
+    data = system(0.0, episodes=2, length=6)
+    data.steps.next_obs[8] += 1.0  # row 8 does not lead to row 9
+    firsts, run = segments(data, longest=5, count=100, seed=0)
+    longest = dict(zip(firsts.tolist(), run.tolist(), strict=True))
+    expected = {
+        0: 5,
+        1: 5,
+        2: 4,
+        3: 3,
+        4: 2,
+        6: 3,
+        7: 2,
+        9: 3,
+        10: 2,
+    }  # ends, and what runs one step, are left out
+    assert longest == expected
+    firsts, run = segments(data, longest=5, count=4, seed=0)
+    assert len(firsts) == len(set(firsts.tolist())) == 4
+
+
+def test_a_horizon_needs_segments_that_reach_it():
+    held = system(0.1, episodes=40, length=5)
+    posterior = linear.fit(jax.random.key(0), linear.Hypers(members=3), held, TASK)
+    found = replay(jax.random.key(0), posterior, held, longest=16, count=20)
+    assert found is not None
+    assert found.horizons.tolist() == [1, 2, 4]
+    firsts, run = segments(held, 16, 20, seed=0)
+    assert np.sum(run >= 4) >= FEWEST
+    assert len(firsts) == 20
+
+
+# ---- which setting is taken
+
+
+@pytest.mark.parametrize(
+    ("totals", "imbalances", "index"),
+    [
+        ([3.0, 2.0, 1.0], [0.1, -0.2, 0.9], 1),  # lowest of the calibrated, not of all
+        ([3.0, 2.0, 1.0], [0.1, -0.2, -0.05], 2),
+        ([1.0, 9.0, 5.0], [0.9, -0.3, 0.5], 1),  # none is: least imbalanced, whatever its PIL
+        ([1.0, 9.0, 5.0], [0.4, 0.9, -0.5], 0),
+        ([4.0], [1.0], 0),
+    ],
+)
+def test_best_is_the_lowest_of_the_calibrated_or_else_the_least_imbalanced(totals, imbalances, index):
+    assert best(totals, imbalances, [abs(i) <= 0.25 for i in imbalances]) == index
+
+
+@pytest.mark.parametrize("scale", NAMES)
+def test_a_named_space_is_distinct_settings_in_two_programs(scale):
+    found = space(scale)
+    assert len({(*jax.tree.leaves(s), jax.tree.structure(s)) for s in found}) == len(found) >= 4
+    assert len({jax.tree.structure(s) for s in found}) == 2  # whatever the number of settings
+    assert len({s.folds for s in found}) == 1
+    assert all(s.elites <= s.members for s in found)
+
+
+def test_a_space_that_does_not_exist_is_told_which_do():
+    with pytest.raises(BadInput, match=", ".join(NAMES)):
+        space("huge")
