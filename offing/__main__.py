@@ -43,8 +43,8 @@ class PosteriorCommand:
     seed: int = 0
     """Same seed, same result."""
     scale: Literal["smoke", "quick", "standard", "paper"] = "standard"
-    """How much to try: smoke, whether the log goes through (its numbers mean nothing); quick, 8 small settings;
-    standard, 16, a few minutes on two cores; paper, 32 large ones, for a GPU."""
+    """How much to try: smoke, whether the log goes through (its numbers mean nothing); quick, 10 small settings;
+    standard, 20, a few minutes on two cores; paper, 40 large ones, for a GPU."""
     fresh: bool = False
     """Start anew, even if OUT holds a finished or an interrupted run."""
 

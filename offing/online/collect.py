@@ -29,7 +29,7 @@ class RandomPolicy(NamedTuple):
 def random_policy(key: Key, obs_width: int, task: Task) -> RandomPolicy:
     """One member of the ensemble of randomly initialised policies (the paper's Gymnax logs)."""
     k1, k2, k3 = jax.random.split(key, 3)
-    gain = jnp.exp(jax.random.uniform(k1, minval=-2.0, maxval=0.0))  # from near silence to firm
+    gain = jnp.exp(jax.random.uniform(k1, minval=-1.0, maxval=2.0))  # from timid to bang-bang
     net = mlp_init(k2, (obs_width, *HIDDEN, task.actions.width), last=gain)
     return RandomPolicy(net, jax.random.uniform(k3, minval=0.1, maxval=1.0))
 
