@@ -38,10 +38,8 @@ def main() -> None:
     limit = np.abs(steps.next_obs[:, 2]) > LIMIT
     print(f"{limit.mean():.1%} of {held.rows} held-out rows are at the limit")
     for fold, e in enumerate(error):
-        share = e[limit].sum() / e.sum()
-        print(
-            f"fold {fold}: E {e.mean():.3g}, {share:.0%} of it at the limit, {e[~limit].mean():.3g} without those rows"
-        )
+        share, rest = e[limit].sum() / e.sum(), e[~limit].mean()
+        print(f"fold {fold}: E {e.mean():.3g}, {share:.0%} of it at the limit, {rest:.3g} without those rows")
 
 
 if __name__ == "__main__":
