@@ -159,6 +159,14 @@ def _deal(units: list[np.ndarray], order: list[int], rows: int, spare: int) -> n
     return np.concatenate(taken)
 
 
+def ranges(data: Dataset) -> tuple[np.ndarray, np.ndarray]:
+    """Least and greatest of every observation and of the reward [S + 1], over the rows in use."""
+    steps, rows = data.steps, data.rows
+    reward = np.asarray(steps.reward[:rows])[:, None]
+    seen = [np.concatenate([np.asarray(obs[:rows]), reward], -1) for obs in (steps.obs, steps.next_obs)]
+    return np.minimum(*(part.min(0) for part in seen)), np.maximum(*(part.max(0) for part in seen))
+
+
 def take(data: Dataset, rows: np.ndarray) -> Dataset:
     """The named rows as a log of their own."""
     steps = jax.tree.map(lambda leaf: np.asarray(leaf)[rows], data.steps)

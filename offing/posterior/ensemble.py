@@ -25,7 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..data import Split
+from ..data import Split, ranges
 from ..hypers import hypers
 from ..nets import Layer, cross_entropy, dense, gaussian_nll, hidden, hidden_half, mlp, mlp_init
 from ..optim import Adam, Learner, adam, cosine, descend, start
@@ -311,17 +311,15 @@ def _train(
 
 def posterior(fitted: Fitted, hypers: Hypers, data: Dataset, task: Task, noise_scale: float = 1.0) -> Posterior:
     """The fitted worlds as a Posterior, with the starts and the range that the log supports."""
-    rows = data.rows
     theta = fitted.theta
     if not np.any(np.asarray(theta.prior_scale)):
         theta = theta._replace(prior=())  # silent priors would be computed at every step of every rollout
-    seen = np.concatenate([data.steps.obs[:rows], data.steps.next_obs[:rows]])
-    reward = data.steps.reward[:rows]
+    low, high = ranges(data)
     return Posterior(
         theta=theta,
         starts=jnp.asarray(data.starts),
-        low=jnp.asarray(np.r_[seen.min(0), reward.min()]),
-        high=jnp.asarray(np.r_[seen.max(0), reward.max()]),
+        low=jnp.asarray(low),
+        high=jnp.asarray(high),
         noise_scale=jnp.asarray(noise_scale, jnp.float32),
         predict=World(hypers.activation),
         task=task,

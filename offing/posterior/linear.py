@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
+from ..data import ranges
 from ..hypers import hypers
 from ..types import Array, Dataset, Key, Posterior, Predict, Task
 
@@ -71,14 +71,12 @@ def fit(key: Key, hypers: Hypers, data: Dataset, task: Task) -> Posterior:
     root = jnp.linalg.cholesky(exact.covariance)
     draws = jax.random.normal(key, (hypers.members, *exact.mean.shape))
     theta = Theta(exact.mean + root @ draws, jnp.full(hypers.members, hypers.noise))
-    rows = data.rows
-    seen = np.concatenate([data.steps.obs[:rows], data.steps.next_obs[:rows]])
-    reward = np.asarray(data.steps.reward[:rows])
+    low, high = ranges(data)
     return Posterior(
         theta=theta,
         starts=jnp.asarray(data.starts),
-        low=jnp.asarray(np.r_[seen.min(0), reward.min()]),
-        high=jnp.asarray(np.r_[seen.max(0), reward.max()]),
+        low=jnp.asarray(low),
+        high=jnp.asarray(high),
         noise_scale=jnp.asarray(1.0),
         predict=World(),
         task=task,
