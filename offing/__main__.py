@@ -20,8 +20,17 @@ INTERRUPTED = 130
 class Collect:
     """Make a log in a true environment, for samples, tests and experiments (needs the extra `envs`)."""
 
-    kind: Positional[Literal["gymnax-pendulum-random", "gymnax-cartpole-random"]]
-    """Environment and who acts in it: `random` is an ensemble of randomly initialised policies taking turns."""
+    kind: Positional[
+        Literal[
+            "gymnax-pendulum-random",
+            "gymnax-cartpole-random",
+            "brax-halfcheetah-full-replay",
+            "brax-hopper-full-replay",
+            "brax-walker2d-full-replay",
+        ]
+    ]
+    """Environment and who acts in it: `random` is an ensemble of randomly initialised policies taking turns;
+    `full-replay` is all that an agent did while it learned, from its first stumbles to its best."""
     rows: int
     """Steps to log."""
     out: Path
@@ -43,8 +52,8 @@ class PosteriorCommand:
     seed: int = 0
     """Same seed, same result."""
     scale: Literal["smoke", "quick", "standard", "paper"] = "standard"
-    """How much to try: smoke, whether the log goes through (its numbers mean nothing); quick, 10 small settings;
-    standard, 20, a few minutes on two cores; paper, 40 large ones, for a GPU."""
+    """How much to try: smoke, whether the log goes through (its numbers mean nothing); quick, 12 small settings;
+    standard, 24, a few minutes on two cores; paper, 48 large ones, for a GPU."""
     fresh: bool = False
     """Start anew, even if OUT holds a finished or an interrupted run."""
 

@@ -53,9 +53,17 @@ def cosine(count: Array, lr: float | Array, updates: int, final: float | Array =
     return optax.cosine_decay_schedule(lr, updates, alpha=final)(count)  # type: ignore[arg-type, return-value]
 
 
-def descend(learner: Learner, step: Adam, loss: Callable[..., Any], *args: Any) -> tuple[Learner, Array, Any]:
-    """One step down `loss(params, *args) -> (value, aux)`: the moved learner, the value, and aux."""
+def descend(
+    learner: Learner, step: Adam, loss: Callable[..., Any], *args: Any, norm: float | Array | None = None
+) -> tuple[Learner, Array, Any]:
+    """One step down `loss(params, *args) -> (value, aux)`: the moved learner, the value, and aux.
+
+    A gradient longer than `norm` is shortened to it.
+    """
     (value, aux), grads = jax.value_and_grad(loss, has_aux=True)(learner.params, *args)
+    if norm is not None:
+        length = jnp.sqrt(sum(jnp.sum(jnp.square(g)) for g in jax.tree.leaves(grads)))
+        grads = jax.tree.map(lambda g: g * jnp.minimum(1.0, norm / (length + 1e-12)), grads)
     first = jax.tree.map(lambda m, g: B1 * m + (1 - B1) * g, learner.first, grads)
     second = jax.tree.map(lambda v, g: B2 * v + (1 - B2) * jnp.square(g), learner.second, grads)
     move = lambda p, m, v: p - step.rate * m / (jnp.sqrt(v) + step.epsilon) - step.decay * p

@@ -1,4 +1,4 @@
-"""The nouns that cross rooms: Transition, Dataset, Task, Posterior."""
+"""The nouns that cross rooms: Transition, Dataset, Task, Posterior, Policy, Planner."""
 
 from __future__ import annotations
 
@@ -99,6 +99,8 @@ class Posterior:
     predict: Callable[[Any, Array, Array], Predict] = field(metadata=STATIC)  # (theta of one world, obs, action)
     task: Task = field(metadata=STATIC)
     folds: int = field(default=1, metadata=STATIC)
+    terminates: bool = field(default=False, metadata=STATIC)  # whether episodes can end before the horizon
+    room: Array | float = float("inf")  # []  how many widths of the log's range a state may lie beyond it
 
     @property
     def members(self) -> int:
@@ -112,3 +114,39 @@ class Posterior:
         each = self.members // self.folds
         theta = jax.tree.map(lambda leaf: leaf[index * each : (index + 1) * each], self.theta)
         return replace(self, theta=theta, folds=1)
+
+
+class Seen(NamedTuple):
+    """What a policy sees at one step: enough to tell, over an episode, which world it is in."""
+
+    obs: Array  # [..., S]
+    action: Array  # [..., A]  its own, one step ago; zeros at the start
+    reward: Array  # [...]  that it earned
+    start: Array  # [...]  1 at the first step of an episode: memory is void
+
+
+@jax.tree_util.register_dataclass
+@dataclass(frozen=True)
+class Policy:
+    """What leaves a planner: `act(params, memory, seen, key) -> action, memory`, actions in the log's own units.
+
+    Without a key it does what it thinks best; with one it samples. Memory is () if it remembers nothing.
+    """
+
+    params: Any
+    memory: Any  # of one episode, before its first step
+    act: Callable[[Any, Any, Seen, Key | None], tuple[Array, Any]] = field(metadata=STATIC)
+
+    def begin(self, *shape: int) -> Any:
+        """Memory for a batch of episodes."""
+        return jax.tree.map(lambda leaf: jax.numpy.broadcast_to(leaf, (*shape, *leaf.shape)), self.memory)
+
+
+class Planner(NamedTuple):
+    """Pure functions and a class of hyperparameters; `hypers.updates` is how often `update` is called."""
+
+    Hypers: Any
+    init: Callable[..., Any]  # (key, hypers, data, posterior) -> state
+    update: Callable[..., tuple[Any, dict[str, Array]]]  # (key, hypers, state, data, posterior) -> state, metrics
+    policy: Callable[..., Policy]  # (hypers, state, task) -> Policy
+    blank: Callable[..., Policy]  # (hypers, width of obs, task) -> a Policy of that shape, all zeros

@@ -171,3 +171,39 @@ def take(data: Dataset, rows: np.ndarray) -> Dataset:
     """The named rows as a log of their own."""
     steps = jax.tree.map(lambda leaf: np.asarray(leaf)[rows], data.steps)
     return Dataset(steps, data.starts, np.asarray(data.episode)[rows], np.asarray(len(rows), np.int32))
+
+
+class Behaviour(NamedTuple):
+    """What the logged behaviour earned an episode, undiscounted."""
+
+    mean: float
+    stderr: float
+    best: float  # the best tenth of its episodes, on average
+    worst: float  # the worst tenth
+    episodes: int  # whole ones, that ended or ran to the horizon
+    estimated: bool  # too few whole ones: the mean is reward a step times the length that ends allow
+
+
+FEW = 5  # whole episodes that a mean is taken over
+
+
+def behaviour(data: Dataset, task: Task) -> Behaviour:
+    """The logged behaviour's return. Episodes that were cut short say what a step earns, not what an episode does."""
+    rows = data.rows
+    reward, done = np.asarray(data.steps.reward[:rows], np.float64), np.asarray(data.steps.done[:rows])
+    episode = np.asarray(data.episode)[:rows]
+    units = runs(episode) if episode[0] >= 0 else []
+    whole = [unit for unit in units if done[unit[-1]] or len(unit) >= task.horizon]
+    if len(whole) >= FEW:
+        totals = np.sort([reward[unit].sum() for unit in whole])
+        tenth = max(1, len(totals) // 10)
+        spread = float(totals.std(ddof=1) / np.sqrt(len(totals)))
+        return Behaviour(
+            float(totals.mean()), spread, float(totals[-tenth:].mean()), float(totals[:tenth].mean()), len(whole), False
+        )
+    ends = done.sum() / rows
+    length = task.horizon if ends == 0 else (1 - (1 - ends) ** task.horizon) / ends
+    pieces = [reward[unit].mean() for unit in units] if len(units) > 1 else list(reward)
+    stderr = float(np.std(pieces, ddof=1) / np.sqrt(len(pieces)) * length)
+    mean = float(reward.mean() * length)
+    return Behaviour(mean, stderr, mean, mean, len(whole), True)

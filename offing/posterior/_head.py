@@ -19,12 +19,19 @@ class Batch(NamedTuple):
     weight: Array  # [B]
     next_obs: Array  # [B, S]
     done: Array  # [B]
+    held: Array  # [B, S + 1]  1 or -1 where the target stands at a wall, high or low; [B, 0] if none does
 
 
 def read(out: Array, low: Array, high: Array, floor: Array) -> tuple[Array, Array]:
     """Mean and log-variance in the last layer's output [..., 2D]: softly clamped, and never below the floor."""
     mean, raw = jnp.split(out, 2, -1)
     return mean, jnp.maximum(soft_clamp(raw, low, high), floor)
+
+
+def residual(b: Batch, mean: Array) -> Array:
+    """Target less mean, one-sided at walls: how far beyond one the state would have gone, nobody knows."""
+    off = b.y - mean
+    return off * (b.held * off >= 0) if b.held.shape[-1] else off
 
 
 @jax.custom_vjp
@@ -35,7 +42,7 @@ def head_loss(last: Layer, low: Array, high: Array, features: Array, b: Batch, b
     and both bounds share one sum over the batch, where automatic differentiation makes five passes of it.
     """
     mean, logvar = read(dense(last, features), low, high, floor)
-    squared = jnp.square(b.y - mean)
+    squared = jnp.square(residual(b, mean))
     each = squared * jnp.exp((beta - 1) * logvar) + logvar + squared * jnp.exp(-logvar)
     return jnp.mean(b.weight * each.sum(-1))
 
@@ -51,7 +58,7 @@ def _head_loss_backward(saved: Any, scale: Array) -> tuple[Any, ...]:
     clamped = low + jax.nn.softplus(under - low)
     logvar = jnp.maximum(clamped, floor)
     below_high, above_low = jax.nn.sigmoid(high - raw), jax.nn.sigmoid(under - low)
-    off = b.y - mean
+    off = residual(b, mean)
     weight = (scale * b.weight / b.weight.shape[0])[:, None]
     to_mean = -2 * weight * off * jnp.exp((beta - 1) * logvar)
     to_logvar = weight * (1 - jnp.square(off) * jnp.exp(-logvar)) * (clamped > floor)

@@ -8,7 +8,8 @@ World m predicts y, the change of state and the reward, in units of the log's ow
                                 + xi_d + (y_d + ... - mean_d)^2 / exp(xi_d) ]                to the variance
              + clamp * sum_d (xi_max - xi_min)  +  ridge / rows * |f_m|^2
 
-with B the least-squares map of the fold's rows, a prior mean from which the nets need learn only what bends;
+where a state's column stops at a wall (`stops`) the mean may lie beyond it at no cost, and is read no further
+than the wall; with B the least-squares map of the fold's rows, a prior mean from which the nets need learn only what bends;
 xi softly clamped, w_m the weights of a Bayesian bootstrap over episodes, and e_m a fixed draw of target
 noise. The two halves of the likelihood are kept apart: the variance reads the mean's features and does not
 shape them, or else rows that are hard to fit are called noise and left alone (Seitzer et al., 2022). With
@@ -30,13 +31,15 @@ from ..hypers import hypers
 from ..nets import Layer, cross_entropy, dense, gaussian_nll, hidden, hidden_half, mlp, mlp_init
 from ..optim import Adam, Learner, adam, cosine, descend, start
 from ..types import Array, Dataset, Key, Posterior, Predict, Task
-from ._head import Batch, head_loss, read
+from ._head import Batch, head_loss, read, residual
 
 ROUNDS = 20  # how often a member is compared with its best so far
 CHUNK = 50  # updates whose minibatches are gathered at once: keeps random numbers and gathers off the hot path
 UNROLL = {"gpu": 10}  # updates to a turn of the loop: fewer launches on a GPU, only longer compilation elsewhere
 HALF = {"gpu": True}  # where gradients of hidden layers are kept in bfloat16
+ROOM = 0.1  # widths of the log's range by which a state may leave it
 ENDS = (64, 64)  # hidden sizes of the termination head
+TIES = 3  # rows that share the very largest or smallest value of a column: it stops there, and is a wall
 
 
 @hypers
@@ -59,6 +62,7 @@ class Hypers:
     elites: int = 8  # of them kept, by held-out likelihood
     folds: int = 2  # disjoint sets of episodes: one to plan in, one to judge in
     own: float = 1.0  # share of a member's initial weights that is its own: 1 as in the paper, 0 all start alike
+    shared: float = 0.0  # share of a minibatch's rows that all members see: 0 none, 1 all
     prior_scale: float = 0.0
     bootstrap: float = 0.0  # 0: all episodes count alike; 1: Bayesian bootstrap over episodes
     jitter: float = 0.0  # target noise, relative to the target's scale
@@ -80,6 +84,7 @@ class Known(NamedTuple):
     scale: Scale
     linear: Layer  # the least-squares map
     left: Array  # [S + 1]  variance that it leaves
+    walls: Array  # [2, S]  where a state's columns stop, low and high
 
 
 class Theta(NamedTuple):
@@ -94,6 +99,7 @@ class Theta(NamedTuple):
     prior_scale: Array  # []
     floor: Array  # []  least log-variance
     scale: Scale
+    walls: Array  # [2, S]  no state is predicted beyond these; infinite where the log shows none
 
 
 TRAINED = ("net", "low", "high", "ends")
@@ -121,10 +127,12 @@ class World:
         if theta.prior:
             mean = mean + theta.prior_scale * mlp(theta.prior, x, self.activation)
         mean = mean * theta.scale.out_std + theta.scale.out_mean
+        after = jnp.clip(obs + mean[..., :-1], theta.walls[0], theta.walls[1])
+        mean = jnp.concatenate([after - obs, mean[..., -1:]], -1)
         std = jnp.exp(0.5 * logvar) * theta.scale.out_std
         if not theta.ends:
             return Predict(mean, std, jnp.zeros(mean.shape[:-1]))
-        logit = ending(theta, x, obs + mean[..., :-1])
+        logit = ending(theta, x, after)
         return Predict(mean, std, jax.nn.sigmoid(logit))
 
 
@@ -161,7 +169,8 @@ def loss(params: Any, theta: Theta, hypers: Hypers, b: Batch, rows: Array) -> tu
 def score(params: Any, theta: Theta, hypers: Hypers, b: Batch) -> Array:
     """Held-out negative log-likelihood of one member, in nats a row, over the rows that `weight` marks."""
     theta = theta._replace(**params)
-    each = gaussian_nll(*gaussian(theta, b.x, hypers.activation), b.y).sum(-1)
+    mean, logvar = gaussian(theta, b.x, hypers.activation)
+    each = gaussian_nll(jnp.zeros(()), logvar, residual(b, mean)).sum(-1)
     if theta.ends:
         each += cross_entropy(ending(theta, b.x, b.next_obs), b.done)
     return jnp.sum(b.weight * each) / jnp.sum(b.weight)
@@ -192,6 +201,7 @@ def init(key: Key, common: Key, hypers: Hypers, widths: tuple[int, int], known: 
         prior_scale=jnp.asarray(hypers.prior_scale),
         floor=floor,
         scale=known.scale,
+        walls=known.walls,
     )
 
 
@@ -220,13 +230,38 @@ def least_squares(x: Array, y: Array, scale: Scale, rows: Array, size: Array, sh
     return Layer(weight.T, jnp.zeros(y.shape[1])), left
 
 
-def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, terminates: bool) -> Fitted:
-    """The ensemble for one setting. Pure: `vmap` it over settings, seeds and splits."""
+def stops(next_obs: Array, rows: Array, size: Array) -> Array:
+    """Where each column of the state stops [2, S], as the first `size` of `rows` show it, or infinity.
+
+    A continuous quantity takes its very largest value once, unless something holds it there: a limit of
+    speed, the end of a rail. Nets round such a corner off, and can be far out where the log says exactly
+    where the state will be.
+    """
+    used = (jnp.arange(rows.shape[0]) < size)[:, None]
+    picked = next_obs[rows]
+    low = jnp.min(jnp.where(used, picked, jnp.inf), 0)
+    high = jnp.max(jnp.where(used, picked, -jnp.inf), 0)
+    many = lambda edge: jnp.sum((picked == edge) & used, 0) >= TIES
+    return jnp.stack([jnp.where(many(low), low, -jnp.inf), jnp.where(many(high), high, jnp.inf)])
+
+
+def walled(data: Dataset) -> bool:
+    """Whether any column of the log's states stops at a wall."""
+    rows = np.arange(data.rows)
+    return bool(np.any(np.isfinite(stops(jnp.asarray(data.steps.next_obs), rows, jnp.asarray(data.rows)))))
+
+
+def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, terminates: bool, at_walls: bool) -> Fitted:
+    """The ensemble for one setting. Pure: `vmap` it over settings, seeds and splits.
+
+    `terminates` and `at_walls` say whether anything in the log ends, or stands at a wall: what is not there
+    costs nothing.
+    """
     steps = data.steps
     x = jnp.concatenate([steps.obs, steps.action], -1)  # [N, S + A]
     y = jnp.concatenate([steps.next_obs - steps.obs, steps.reward[:, None]], -1)  # [N, S + 1]
     ended = (steps.next_obs, steps.done) if terminates else (jnp.zeros((x.shape[0], 0)),) * 2
-    rows = Batch(x, y, jnp.ones(x.shape[0]), *map(jnp.asarray, ended))
+    rows = Batch(x, y, jnp.ones(x.shape[0]), *map(jnp.asarray, ended), jnp.zeros((x.shape[0], 0)))
     widths = (steps.obs.shape[-1], steps.action.shape[-1])
     unit = jnp.where(data.episode >= 0, data.episode, jnp.arange(x.shape[0]))  # what the bootstrap weighs
 
@@ -237,19 +272,25 @@ def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, terminates: bool)
         k4, k5 = jax.random.split(k2)
         theta = init(k1, common, hypers, widths, known, terminates)
         view = _view(k5, hypers, theta, rows, unit)
+        if at_walls:
+            at_low, at_high = (steps.next_obs == wall for wall in theta.walls)
+            sides = at_high.astype(jnp.float32) - at_low.astype(jnp.float32)
+            view = view._replace(held=jnp.pad(sides, ((0, 0), (0, 1))))
         valid = jax.tree.map(lambda leaf: leaf[split.valid], view)
         count = jnp.arange(split.valid.shape[0]) < split.valid_size
         valid = valid._replace(weight=count.astype(jnp.float32))
         noisy = view.y + hypers.jitter * jax.random.normal(k4, view.y.shape)
-        params, nll, best, curve = _train(k3, hypers, theta, view._replace(y=noisy), valid, index, size)
+        keys = (k3, jax.random.fold_in(common, 1))
+        params, nll, best, curve = _train(keys, hypers, theta, view._replace(y=noisy), valid, index, size)
         return theta._replace(**params), nll, best, curve
 
     def fold(key: Key, index: Array, size: Array) -> tuple[Theta, Array, Array, Array]:
         common, key = jax.random.split(key)
         scale = measure(x, y, index, size)
         linear, left = least_squares(x, y, scale, index, size, jnp.asarray(hypers.linear))
+        known = Known(scale, linear, left, stops(jnp.asarray(steps.next_obs), index, size))
         each = jax.vmap(member, in_axes=(0, None, None, None, None))
-        return each(jax.random.split(key, hypers.members), common, index, size, Known(scale, linear, left))
+        return each(jax.random.split(key, hypers.members), common, index, size, known)
 
     keys = jax.random.split(key, hypers.folds)
     theta, nll, best, curve = jax.vmap(fold)(keys, jnp.asarray(split.train), jnp.asarray(split.sizes))
@@ -270,9 +311,12 @@ def _view(key: Key, hypers: Hypers, theta: Theta, rows: Batch, unit: Array) -> B
 
 
 def _train(
-    key: Key, hypers: Hypers, theta: Theta, view: Batch, valid: Batch, rows: Array, size: Array
+    keys: tuple[Key, Key], hypers: Hypers, theta: Theta, view: Batch, valid: Batch, rows: Array, size: Array
 ) -> tuple[Any, Array, Array, Array]:
-    """The member's trained parts at their best held-out round, that score, that round, and all scores."""
+    """The member's trained parts at their best held-out round, that score, that round, and all scores.
+
+    `keys` are its own and its fold's: which minibatches it sees alone, and which all members see.
+    """
     params = {name: getattr(theta, name) for name in TRAINED}
     per_round = -(-hypers.updates // ROUNDS)
     chunk = next(c for c in range(min(CHUNK, per_round), 0, -1) if per_round % c == 0)
@@ -280,9 +324,11 @@ def _train(
     def update(learner: Learner, at: tuple[Batch, Adam]) -> tuple[Learner, None]:
         return descend(learner, at[1], loss, theta, hypers, at[0], size)[0], None
 
-    def many(learner: Learner, at: tuple[Key, Array]) -> tuple[Learner, None]:
-        key, count = at
-        index = rows[jax.random.randint(key, (chunk, hypers.batch_size), 0, size)]
+    def many(learner: Learner, at: tuple[Key, Key, Array]) -> tuple[Learner, None]:
+        key, common, count = at
+        shape = (chunk, hypers.batch_size)
+        mine, ours = (jax.random.randint(k, shape, 0, size) for k in (key, common))
+        index = rows[jnp.where(jnp.arange(hypers.batch_size) < hypers.shared * hypers.batch_size, ours, mine)]
         counts = count + jnp.arange(chunk)
         rates = adam(counts, cosine(counts, hypers.lr, hypers.updates, hypers.final_lr), hypers.decay)
         batches = jax.tree.map(lambda leaf: leaf[index], view)
@@ -293,18 +339,19 @@ def _train(
             update, learner, (batches, rates), unroll=min(UNROLL.get(jax.default_backend(), 1), chunk)
         )
 
-    def round_(carry: Any, at: tuple[Key, Array]) -> tuple[Any, Array]:
+    def round_(carry: Any, at: tuple[Key, Key, Array]) -> tuple[Any, Array]:
         learner, kept, lowest, best = carry
-        key, number = at
+        key, common, number = at
         counts = number * per_round + jnp.arange(0, per_round, chunk)
-        learner, _ = jax.lax.scan(many, learner, (jax.random.split(key, per_round // chunk), counts))
+        each = [jax.random.split(k, per_round // chunk) for k in (key, common)]
+        learner, _ = jax.lax.scan(many, learner, (*each, counts))
         nll = score(learner.params, theta, hypers, valid)
         better = nll < lowest
         kept = jax.tree.map(lambda new, old: jnp.where(better, new, old), learner.params, kept)
         return (learner, kept, jnp.minimum(nll, lowest), jnp.where(better, number, best)), nll
 
     first = (start(params), params, jnp.asarray(jnp.inf), jnp.asarray(0))
-    rounds = (jax.random.split(key, ROUNDS), jnp.arange(ROUNDS))
+    rounds = (*(jax.random.split(k, ROUNDS) for k in keys), jnp.arange(ROUNDS))
     (_, kept, lowest, best), curve = jax.lax.scan(round_, first, rounds)
     return kept, lowest, best, curve
 
@@ -324,4 +371,6 @@ def posterior(fitted: Fitted, hypers: Hypers, data: Dataset, task: Task, noise_s
         predict=World(hypers.activation),
         task=task,
         folds=hypers.folds,
+        terminates=bool(theta.ends) or task.done is not None,
+        room=jnp.asarray(ROOM, jnp.float32),
     )

@@ -25,11 +25,14 @@ DEEP = replace(SMALL, width=96, depth=3, activation="relu", beta=1.0, members=5,
 # The paper's table for Brax and D4RL (3x200, ten members, eight kept, batch 256), and one layer more.
 PAPER = Hypers(width=200, depth=3, activation="relu", members=10, elites=8, updates=40_000)
 
-SCALES = ("smoke", "quick", "standard", "paper")
+# For logs of 10^4 rows and more on a GPU.
+LARGE = replace(PAPER, updates=20_000)
+
+SCALES = ("smoke", "quick", "standard", "large", "paper")
 
 
 def space(scale: str) -> list[Hypers]:
-    """The settings of that scale: `quick` 10 and `standard` 20 for a CPU, `paper` 40 for a GPU.
+    """The settings of that scale: `quick` 12 and `standard` 24 for a CPU, `large` 6 and `paper` 48 for a GPU.
 
     `smoke` is 4 that train for a moment: they show that a log goes through, and their numbers mean nothing.
     """
@@ -40,6 +43,8 @@ def space(scale: str) -> list[Hypers]:
         return _around(SMALL, DEEP, pairs=PLAIN, updates=2_500)
     if scale == "standard":
         return _around(SMALL, DEEP, pairs=(*PLAIN, (1.0, 1e-2)), updates=4_000)
+    if scale == "large":
+        return grid(LARGE, bootstrap=(0.0, 1.0), prior_scale=(0.0, 1.0, 3.0))
     if scale == "paper":
         pairs = (*PLAIN, (1.0, 1e-4), (0.0, 1e-2), (1.0, 1e-2))
         return _around(PAPER, replace(PAPER, depth=4, activation="silu"), pairs=pairs, updates=40_000)
@@ -47,13 +52,14 @@ def space(scale: str) -> list[Hypers]:
 
 
 PLAIN = ((0.0, 1e-4),)  # bootstrap, weight decay
-SPREADS = ((0.3, 0.0), (1.0, 0.0), (1.0, 0.3), (1.0, 1.0), (1.0, 3.0))  # own, prior_scale: from little to much
+# own, shared, prior_scale: from members that hardly differ to members that differ more than any log asks for
+SPREADS = ((0.03, 1.0, 0.0), (0.1, 1.0, 0.0), (1.0, 0.0, 0.0), (1.0, 0.0, 0.3), (1.0, 0.0, 1.0), (1.0, 0.0, 3.0))
 
 
 def _around(*shapes: Hypers, pairs: Sequence[tuple[float, float]], updates: int) -> list[Hypers]:
     return [
-        replace(shape, updates=updates, bootstrap=bootstrap, decay=decay, own=own, prior_scale=prior_scale)
+        replace(shape, updates=updates, bootstrap=b, decay=decay, own=own, shared=shared, prior_scale=prior)
         for shape in shapes
-        for bootstrap, decay in pairs
-        for own, prior_scale in SPREADS
+        for b, decay in pairs
+        for own, shared, prior in SPREADS
     ]

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 
 from ..types import Array, Key, Posterior, Predict, Step
 
-GUARD = 1.0  # a state may leave the log's range by this many times its width; further out nothing is known
+SLACK = 0.01  # of the largest reward: clipping by less than this is not worth a mention
 
 
 def begin(key: Key, posterior: Posterior, copies: int) -> Array:
@@ -22,31 +22,49 @@ def begin(key: Key, posterior: Posterior, copies: int) -> Array:
     return jnp.asarray(posterior.starts)[index]
 
 
-def settle(key: Key, posterior: Posterior, said: Predict, obs: Array, action: Array) -> tuple[Array, Array, Array]:
+def settle(
+    key: Key, posterior: Posterior, said: Predict, obs: Array, action: Array
+) -> tuple[tuple[Array, Array, Array], Array, Array]:
     """What a world's prediction comes to: next observation, reward, and whether the episode ended.
 
-    Rewards are clipped to the log's range on the mean, so that chance may still carry them beyond it.
+    And whether the reward was clipped, and whether the state left what the log knows. Rewards are clipped to the
+    log's range on the mean, so that chance may still carry them beyond it. Where the log ends, the world ends:
+    a state further out than `room` is held at the edge, earns the least that was ever logged, and if episodes
+    can end at all then this one does, since nobody knows what is there.
     """
     k1, k2 = jax.random.split(key)
     low, high = jnp.asarray(posterior.low), jnp.asarray(posterior.high)
     reward = jnp.clip(said.mean[..., -1:], low[-1], high[-1])
     mean = jnp.concatenate([obs + said.mean[..., :-1], reward], -1)
     drawn = mean + jnp.sqrt(posterior.noise_scale) * said.std * jax.random.normal(k1, mean.shape)
-    room = GUARD * (high - low)[:-1]
+    room = jnp.where(jnp.isinf(posterior.room), jnp.inf, posterior.room * (high - low)[:-1])
     after = jnp.clip(drawn[..., :-1], low[:-1] - room, high[:-1] + room)
+    left = jnp.any(after != drawn[..., :-1], -1)
     if posterior.task.done is not None:
-        return after, drawn[..., -1], posterior.task.done(obs, action, after)
-    return after, drawn[..., -1], jax.random.bernoulli(k2, said.done)
+        ended = posterior.task.done(obs, action, after)
+    else:
+        ended = jax.random.bernoulli(k2, said.done)
+    if posterior.terminates:
+        ended = ended | left
+    size = jnp.maximum(jnp.abs(low[-1]), jnp.abs(high[-1]))
+    clipped = jnp.abs(reward[..., 0] - said.mean[..., -1]) > SLACK * size
+    return (after, jnp.where(left, low[-1], drawn[..., -1]), ended), clipped, left
 
 
-def fixed(posterior: Posterior) -> Step:
-    """Every world steps its own copies: (key, obs [M, C, S], action [M, C, A]); one hypothesis per episode."""
+def watched(posterior: Posterior) -> Callable[[Key, Array, Array], tuple[tuple[Array, Array, Array], Array, Array]]:
+    """As `fixed`, and says where rewards were clipped and states held back."""
 
-    def step(key: Key, obs: Array, action: Array) -> tuple[Array, Array, Array]:
+    def step(key: Key, obs: Array, action: Array) -> tuple[tuple[Array, Array, Array], Array, Array]:
         said = jax.vmap(posterior.predict)(posterior.theta, obs, action)
         return settle(key, posterior, said, obs, action)
 
     return step
+
+
+def fixed(posterior: Posterior) -> Step:
+    """Every world steps its own copies: (key, obs [M, C, S], action [M, C, A]); one hypothesis per episode."""
+    inner = watched(posterior)
+    return lambda key, obs, action: inner(key, obs, action)[0]
 
 
 def redrawn(posterior: Posterior) -> Step:

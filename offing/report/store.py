@@ -24,6 +24,7 @@ from ..types import BadInput, Box, Discrete, Posterior, Task
 
 RESULT = "posterior.json"
 WORK = ".work"
+REST = ("starts", "low", "high", "noise_scale", "room")  # of a posterior, beside its worlds
 
 
 def write(path: Path, content: bytes) -> None:
@@ -115,6 +116,7 @@ def save_posterior(out: Path, choice: PosteriorChoice, facts: dict[str, Any]) ->
             "arrays": arrays,
             "activation": choice.points[choice.index].activation,
             "folds": posterior.folds,
+            "terminates": posterior.terminates,
             "members": posterior.members,
             "task": {"horizon": task.horizon, "discount": task.discount, "actions": space},
         },
@@ -153,7 +155,7 @@ def _named(posterior: Posterior) -> dict[str, np.ndarray]:
     """Arrays by path, such as `theta.net[0].weight`."""
     leaves = jax.tree_util.tree_flatten_with_path(posterior.theta)[0]
     named = {"theta" + jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
-    rest = {name: np.asarray(getattr(posterior, name)) for name in ("starts", "low", "high", "noise_scale")}
+    rest = {name: np.asarray(getattr(posterior, name)) for name in REST}
     return {**named, **rest}
 
 
@@ -173,10 +175,11 @@ def load_posterior(out: str | os.PathLike[str]) -> Posterior:
         )
         return Posterior(
             theta=_theta(arrays),
-            **{name: arrays[name] for name in ("starts", "low", "high", "noise_scale")},
+            **{name: arrays[name] for name in REST},
             predict=ensemble.World(world["activation"]),
             task=Task(world["task"]["horizon"], world["task"]["discount"], actions),
             folds=world["folds"],
+            terminates=world["terminates"],
         )
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
         raise BadInput(f"{folder}: the posterior in it is damaged or of another version") from None
@@ -190,7 +193,7 @@ def _theta(arrays: dict[str, Any]) -> ensemble.Theta:
         count = sum(name.startswith(f"theta.{part}[") and name.endswith(".weight") for name in arrays)
         return tuple(layer(f"{part}[{i}]") for i in range(count))
 
-    plain = {name: arrays[f"theta.{name}"] for name in ("low", "high", "prior_scale", "floor")}
+    plain = {name: arrays[f"theta.{name}"] for name in ("low", "high", "prior_scale", "floor", "walls")}
     scale = ensemble.Scale(*(arrays[f"theta.scale.{name}"] for name in ensemble.Scale._fields))
     parts = {part: layers(part) for part in ("net", "ends", "prior")}
     return ensemble.Theta(linear=layer("linear"), scale=scale, **parts, **plain)

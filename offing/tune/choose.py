@@ -1,4 +1,4 @@
-"""The two decisions: a posterior by PIL, a policy by value. Here the first."""
+"""The two decisions, and the only ones: a posterior by PIL, a policy by value."""
 
 from __future__ import annotations
 
@@ -13,10 +13,17 @@ import numpy as np
 
 from ..data import Log, split, take
 from ..pil import PIL, chance, evidence, judge
+from ..planner._plan import Planned, plan
 from ..posterior import ensemble
 from ..posterior.replay import Replay, replay
-from ..types import BadInput, Key, Posterior, Progress
+from ..types import BadInput, Dataset, Key, Planner, Policy, Posterior, Progress
+from ..value.predictive import rollouts
 from .sweep import Shelf, sweep
+
+
+ROUNDS = 8  # how often a plan is held against worlds it was not trained in
+GLANCES = 16  # episodes a world, each time
+TABLE = 1_024  # starts, repeated if there are fewer, so that logs of all sizes share a program
 
 
 class PosteriorChoice(NamedTuple):
@@ -58,7 +65,7 @@ def choose_posterior(
     each = max(s.folds * s.members for s in settings) * len(data.episode) * (data.steps.obs.shape[1] + 2) * 8
     on_device = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), parts._replace(held=np.zeros(0))))
     fitted = sweep(
-        "fit", _fitter(terminates), settings, *on_device, bytes_each=each, shelf=shelf, progress=progress
+        "fit", _fitter(terminates, ensemble.walled(data)), settings, *on_device, bytes_each=each, shelf=shelf, progress=progress
     )
     worlds = [ensemble.posterior(f, h, data, task) for f, h in zip(fitted, settings, strict=True)]
 
@@ -83,6 +90,24 @@ def choose_posterior(
     return PosteriorChoice(index, tuple(settings), scores, nll, picked, curve, reference, tuple(notes))
 
 
+def refit(
+    key: Key,
+    log: Log,
+    choice: PosteriorChoice,
+    seed: int = 0,
+    shelf: Shelf | None = None,
+    progress: Progress | None = None,
+) -> Posterior:
+    """The chosen setting, fitted once more to folds of all rows: what was held out to choose it need not be lost."""
+    data, hypers = log.data, choice.points[choice.index]
+    parts, _ = split(data, seed, hypers.folds, held=0.0)
+    terminates = bool(np.any(data.steps.done[: data.rows]))
+    args = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), parts._replace(held=np.zeros(0))))
+    run = _fitter(terminates, ensemble.walled(data))
+    fitted = sweep("refit", run, [hypers], *args, shelf=shelf, progress=progress)[0]
+    return ensemble.posterior(fitted, hypers, data, log.task, float(choice.picked.noise_scale))
+
+
 def best(totals: Sequence[float], imbalances: Sequence[float], calibrated: Sequence[bool]) -> int:
     """Lowest PIL among the calibrated; if there are none, the least imbalanced."""
     if any(calibrated):
@@ -91,9 +116,9 @@ def best(totals: Sequence[float], imbalances: Sequence[float], calibrated: Seque
 
 
 @cache
-def _fitter(terminates: bool) -> Callable[..., ensemble.Fitted]:
+def _fitter(terminates: bool, at_walls: bool) -> Callable[..., ensemble.Fitted]:
     """One function per answer, so that compiled programs are found again."""
-    return lambda hypers, key, data, parts: ensemble.fit(key, hypers, data, parts, terminates)
+    return lambda hypers, key, data, parts: ensemble.fit(key, hypers, data, parts, terminates, at_walls)
 
 
 def _with_scale(posterior: Posterior, key: Key, held: Any) -> tuple[Posterior, Replay | None]:
@@ -101,3 +126,67 @@ def _with_scale(posterior: Posterior, key: Key, held: Any) -> tuple[Posterior, R
     curve = replay(jax.random.fold_in(key, 1), posterior, held)
     scale = 1.0 if curve is None else curve.scale
     return replace(posterior, noise_scale=jnp.asarray(scale, jnp.float32)), curve
+
+
+class PolicyChoice(NamedTuple):
+    """A policy chosen by its value in worlds that it was not trained in, with all that the choice was based on."""
+
+    index: int
+    planner: str
+    points: tuple[Any, ...]
+    scores: tuple[float, ...]  # median over held-out worlds of the return, at each setting's best round
+    planned: tuple[Planned, ...]
+    picked: Policy
+    policies: tuple[Policy, ...]  # every setting's, at its best round
+
+
+def choose_policy(
+    key: Key,
+    planner: Planner,
+    settings: Sequence[Any],
+    data: Dataset,
+    own: Posterior,
+    held: Posterior,
+    name: str = "",
+    shelf: Shelf | None = None,
+    progress: Progress | None = None,
+) -> PolicyChoice:
+    """phi_III = argmax of the predictive median (Algorithms 1 and 2, second line).
+
+    Each setting plans in the worlds of `own`; rounds and settings are compared in those of `held`, which were
+    fitted on other episodes.
+    """
+    worlds = [tabled(worlds) for worlds in (own, held)]
+    each = max(s.updates for s in settings) and own.members * 4_096 * data.steps.obs.shape[1]
+    on_device = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), *worlds))
+    run = _planner(planner)
+    planned = sweep("plan", run, settings, *on_device, bytes_each=each, shelf=shelf, progress=progress)
+    scores = [float(np.max(p.held)) for p in planned]
+    index = int(np.argmax(scores))
+    width = data.steps.obs.shape[1]
+    policies = tuple(
+        replace(planner.blank(s, width, own.task), params=jax.tree.map(jnp.asarray, p.params))
+        for s, p in zip(settings, planned, strict=True)
+    )
+    return PolicyChoice(index, name, tuple(settings), tuple(scores), tuple(planned), policies[index], policies)
+
+
+def tabled(posterior: Posterior) -> Posterior:
+    """The same worlds with their starts in a table of a standard length."""
+    starts = np.asarray(posterior.starts)
+    length = TABLE * -(-len(starts) // TABLE)
+    return replace(posterior, starts=jnp.asarray(starts[np.arange(length) % len(starts)]))
+
+
+@cache
+def _planner(planner: Planner) -> Callable[..., Planned]:
+    """One function per planner, so that compiled programs are found again."""
+
+    def run(hypers: Any, key: Key, data: Dataset, own: Posterior, held: Posterior) -> Planned:
+        def ask(key: Key, policy: Policy) -> tuple[jax.Array, jax.Array]:
+            inside, outside = (rollouts(key, policy, worlds, GLANCES)[0].returns for worlds in (own, held))
+            return jnp.median(inside.mean(1)), jnp.median(outside.mean(1))
+
+        return plan(key, hypers, planner, data, own, ask, ROUNDS)
+
+    return run

@@ -1,0 +1,305 @@
+"""A result's pictures as SVG text to stand inside a page, whose style sheet may recolour them.
+
+They read the plain dictionary of `result.json` and the returns of imagined episodes, so that a page can be made
+again from disk. The same numbers give the same text. Numbers that are not finite are left out of a picture.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
+
+from ..pil import THRESHOLD
+from .verdict import number
+
+# Okabe and Ito's colours, which the colour-blind tell apart; a page may set the variables for the dark.
+INK, MUTED, LINE = "#1c2024", "#646b73", "#d3d7dc"
+BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"
+VARIABLES = {INK: "ink", MUTED: "muted", LINE: "line", BLUE: "blue", ORANGE: "orange", GREEN: "green"}
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",  # text stays text
+    "text.parse_math": False,
+    "font.family": "DejaVu Sans",
+    "font.size": 10,
+    "axes.labelsize": 10,
+    "xtick.labelsize": 9.5,
+    "ytick.labelsize": 9.5,
+    "text.color": INK,
+    "axes.labelcolor": MUTED,
+    "axes.edgecolor": LINE,
+    "xtick.color": LINE,
+    "ytick.color": LINE,
+    "xtick.labelcolor": MUTED,
+    "ytick.labelcolor": MUTED,
+    "axes.facecolor": "none",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "lines.linewidth": 1.8,
+}
+MOST = 24  # settings that one picture lists
+LONGEST = 26  # letters that tell a setting from others; where more are needed it is numbered
+LARGEST = 1e30  # beyond this a number is not drawn
+SCORES = {"error", "spread", "noise", "total", "imbalance", "calibrated", "word", "nll", "bound"}  # of posteriors
+SCORES |= {"score", "held", "best"}  # of policies
+
+
+def _svg(name: str, title: str, width: int, height: int, paint: Callable[[Figure], None]) -> str:
+    """The painted figure as one `<svg>` element: no size, address or date in it, colours as variables."""
+    buffer = io.StringIO()
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # whatever the user's own style
+        matplotlib.rcParams.update({**STYLE, "svg.hashsalt": name})
+        figure = Figure(figsize=(width / 72, height / 72), layout="constrained")
+        paint(figure)
+        metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        figure.savefig(buffer, format="svg", transparent=True, metadata=metadata)
+    text = buffer.getvalue()
+    text = re.sub(r"<!--.*?-->\s*|<metadata>.*?</metadata>\s*", "", text[text.index("<svg") :], flags=re.DOTALL)
+    body = text[text.index(">") + 1 :].replace("xlink:href", "href")
+    used = set(re.findall(r"#([\w-]+)", body))
+    body = re.sub(r' id="([\w.-]+)"', lambda found: found[0] if found[1] in used else "", body)
+    for colour, variable in VARIABLES.items():
+        body = body.replace(colour, f"var(--{variable}, {colour})")
+    label = html.escape(title)
+    return f'<svg class="{name}" viewBox="0 0 {width} {height}" role="img" aria-label="{label}">{body.strip()}'
+
+
+def _drawable(values: Any) -> np.ndarray:
+    """The values as floats, those that cannot be drawn as NaN."""
+    array = np.asarray(values, dtype=float)
+    return np.where(np.abs(array) <= LARGEST, array, np.nan)
+
+
+def _kept(values: Any) -> np.ndarray:
+    flat = _drawable(values).ravel()
+    return flat[~np.isnan(flat)]
+
+
+def _limits(values: Sequence[float] | np.ndarray, pad: float = 0.04) -> tuple[float, float]:
+    kept = _kept(values)
+    low, high = (float(kept.min()), float(kept.max())) if len(kept) else (0.0, 0.0)
+    room = pad * (high - low) or 0.05 * abs(low) or 1.0
+    return low - room, high + room
+
+
+def _plain_axis(axis: Any) -> None:
+    axis.set_major_locator(MaxNLocator(5))
+    axis.set_major_formatter(FuncFormatter(lambda x, _: number(x)))
+    axis.set_minor_locator(FixedLocator([]))
+
+
+def _grid(axes: Axes, axis: Any = "both") -> None:
+    axes.grid(True, axis=axis, color=LINE, linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def distribution(result: dict[str, Any], episodes: np.ndarray) -> str:
+    """What new episodes will earn: single episodes, each world's average, the interval, what there is to beat."""
+    earned = result["return"]
+    level = 100 * earned["level"]
+    median, low, high = (float(x) for x in _drawable([earned["median"], *earned["interval"]]))
+    baseline, logged = (float(x) for x in _drawable([result["baseline"], result["behaviour"]["mean"]]))
+    returns = _kept(episodes)
+    worlds = _kept(_drawable(episodes).mean(1)) if np.ndim(episodes) == 2 and np.size(episodes) else np.zeros(0)
+    tails = np.quantile(returns, (0.005, 0.995)) if len(returns) else np.zeros(0)
+    left, right = _limits(np.concatenate([tails, worlds, [median, low, high, baseline, logged]]))
+
+    def paint(figure: Figure) -> None:
+        top, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1.3))
+        top.hist(returns, bins=np.linspace(left, right, 61).tolist(), color=BLUE, alpha=0.35)
+        top.set(yticks=[], ylabel="single\nepisodes")
+        top.spines["left"].set_visible(False)
+        top.tick_params(bottom=False)
+        below.scatter(worlds, np.ones(len(worlds)), s=26, color=BLUE, alpha=0.75, linewidths=0)
+        below.plot([low, high], [0, 0], color=INK, linewidth=5, alpha=0.35, solid_capstyle="butt")
+        below.scatter([median], [0], s=44, color=INK, zorder=3)
+        below.set_yticks([1, 0], ["each world", f"{level:g}% interval"])
+        below.set(ylim=(-0.8, 1.7), xlim=(left, right), xlabel="return of an episode")
+        below.tick_params(left=False)
+        below.spines["left"].set_visible(False)
+        _plain_axis(below.xaxis)
+        for axes in (top, below):
+            axes.axvspan(low, high, color=BLUE, alpha=0.08, linewidth=0)
+            axes.axvline(median, color=INK, linewidth=1.2)
+            axes.axvline(baseline, color=ORANGE, linewidth=1.6, linestyle=(0, (4, 2)))
+            if logged != baseline:
+                axes.axvline(logged, color=MUTED, linewidth=1.2, linestyle=(0, (1, 2)))
+        if logged != baseline:
+            _name(top, logged, 1.02, f"logged {number(logged)}", MUTED)
+        _name(top, baseline, 1.15, f"to beat {number(baseline)}", ORANGE)
+        _name(top, median, 1.28, f"predicted {number(median)}", INK)
+
+    return _svg("distribution", "Distribution of the return of new episodes", 450, 270, paint)
+
+
+def _name(axes: Axes, x: float, height: float, text: str, colour: str) -> None:
+    """A word above the line at x, turned inwards near the edges."""
+    if not np.isfinite(x):
+        return
+    left, right = axes.get_xlim()
+    where = (x - left) / (right - left)
+    side = "left" if where < 0.3 else "right" if where > 0.7 else "center"
+    axes.text(x, height, text, color=colour, ha=side, transform=axes.get_xaxis_transform())
+
+
+def calibration(result: dict[str, Any]) -> str:
+    """E against V of every posterior setting; inside the wedge the worlds know how wrong they are."""
+    settings, chosen = result["posterior"]["settings"], result["posterior"]["chosen"]
+    points = _drawable([(s["error"], s["spread"]) for s in settings]).reshape(-1, 2)
+    points = np.where(points <= 0, np.nan, points)
+    seen = _kept(points)
+    low, high = (seen.min() / 2, seen.max() * 2) if len(seen) else (0.1, 10.0)
+    points = np.where(np.isnan(points), low, points)  # not positive: at the edge
+    ratio = (1 + THRESHOLD) / (1 - THRESHOLD)
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        line = np.array([low / 10, high * 10])
+        axes.fill_between(line, line / ratio, line * ratio, color=GREEN, alpha=0.18, linewidth=0)
+        axes.plot(line, line, color=GREEN, linewidth=1, linestyle=(0, (4, 2)))
+        axes.scatter(*points.T, s=30, facecolors="none", edgecolors=BLUE, linewidths=1.4)
+        axes.scatter(*points[[chosen]].T, s=80, color=ORANGE, marker="D", zorder=3)
+        axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), aspect="equal")
+        axes.set(xlabel="E, error on held-out rows", ylabel="V, spread between the worlds")
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_formatter(FuncFormatter(lambda x, _: number(x)))
+            axis.set_minor_formatter(FuncFormatter(lambda x, _: ""))
+        for x, y, text, side in ((0.03, 0.97, "over-dispersed", "left"), (0.97, 0.03, "over-confident", "right")):
+            axes.text(
+                x, y, text, color=MUTED, ha=side, va="top" if y > 0.5 else "bottom", transform=axes.transAxes
+            )
+        axes.annotate(
+            "chosen", tuple(points[chosen]), (0, 9), textcoords="offset points", color=ORANGE, ha="center"
+        )
+
+    return _svg("calibration", "Error against spread of every posterior tried", 350, 320, paint)
+
+
+def settings(result: dict[str, Any]) -> str:
+    """Every policy setting's return in held-out worlds and in its own, the best on top."""
+    tried, chosen = result["policy"]["settings"], result["policy"]["chosen"]
+    labels = differences(tried)
+    held = _drawable([s["score"] for s in tried])
+    own = _drawable([at_round(s["own"], s["best"]) for s in tried])
+    order = sorted(range(len(tried)), key=lambda i: (np.isnan(held[i]), -np.nan_to_num(held[i])))
+    order = order[:MOST] if chosen in order[:MOST] else [*order[: MOST - 1], chosen]
+    rows = np.arange(len(order))
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        _grid(axes, "x")
+        axes.hlines(rows, held[order], own[order], color=LINE, linewidth=2)
+        axes.scatter(
+            own[order], rows, s=30, facecolors="none", edgecolors=MUTED, linewidths=1.4, label="own worlds"
+        )
+        axes.scatter(held[order], rows, s=34, color=BLUE, label="held-out worlds", zorder=3)
+        best = order.index(chosen)
+        axes.scatter(held[[chosen]], [best], s=80, color=ORANGE, marker="D", zorder=4, label="chosen")
+        axes.set_yticks(rows, [labels[i] for i in order])
+        axes.get_yticklabels()[best].set_color(ORANGE)
+        axes.set(
+            xlabel="predicted return", xlim=_limits([*held[order], *own[order]]), ylim=(len(order) - 0.4, -0.6)
+        )
+        axes.tick_params(left=False)
+        axes.spines["left"].set_visible(False)
+        _plain_axis(axes.xaxis)
+        figure.legend(frameon=False, loc="outside upper left", ncols=3, handletextpad=0.2, columnspacing=1.2)
+
+    return _svg("settings", "Predicted return of every policy setting tried", 350, 110 + 20 * len(order), paint)
+
+
+def at_round(values: Sequence[float], index: int) -> float:
+    return values[index] if 0 <= index < len(values) else np.nan
+
+
+def planning(result: dict[str, Any]) -> str:
+    """Return of the chosen setting round by round, in the worlds it was trained in and in others."""
+    setting = result["policy"]["settings"][result["policy"]["chosen"]]
+    own, held, best = _drawable(setting["own"]), _drawable(setting["held"]), setting["best"]
+    rounds = np.arange(1, len(held) + 1)
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        _grid(axes, "y")
+        axes.plot(
+            rounds, own, color=MUTED, linestyle=(0, (4, 2)), marker="o", markersize=4, markerfacecolor="none"
+        )
+        axes.plot(rounds, held, color=BLUE, marker="o", markersize=4)
+        axes.scatter([best + 1], [at_round(list(held), best)], s=80, color=ORANGE, marker="D", zorder=3)
+        axes.set(xlabel="round of planning", ylabel="predicted return", ylim=_limits([*own, *held], 0.08))
+        axes.set_xlim(0.5, max(len(held), 1) + 0.5)
+        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: number(y)))
+        names = ("own worlds", "held-out worlds", "kept")
+        handles = [*axes.lines, axes.collections[0]]
+        figure.legend(handles, names, frameon=False, loc="outside upper left", ncols=3, columnspacing=1.2)
+
+    return _svg("planning", "Predicted return over the rounds of planning", 350, 270, paint)
+
+
+def replay(result: dict[str, Any]) -> str | None:
+    """Error against spread of the worlds by steps ahead, under logged actions; None if nothing was replayed."""
+    curve = result["posterior"]["replay"]
+    if not curve or not curve["horizons"]:
+        return None
+    horizons = np.asarray(curve["horizons"])
+    scales = np.asarray(curve["scales"], dtype=float)
+    error, spread = _drawable(curve["error"]), _drawable(curve["spread"])
+    chosen = int(np.argmin(np.abs(scales - curve["scale"])))
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        _grid(axes)
+        others = [i for i in range(len(scales)) if i != chosen]
+        for i in others:
+            axes.plot(
+                horizons,
+                spread[i],
+                color=LINE,
+                linewidth=1.2,
+                label="at other noise" if i == others[0] else "",
+            )
+        axes.plot(
+            horizons, spread[chosen], color=BLUE, linestyle=(0, (4, 2)), marker="s", markersize=4, label="spread"
+        )
+        axes.plot(horizons, error[chosen], color=ORANGE, marker="o", markersize=4, label="error")
+        positive = _kept([error, spread])
+        if np.any(positive > 0):
+            axes.set_yscale("log", nonpositive="mask")
+        axes.set_xscale("log", base=2)
+        axes.set_xticks(horizons, [number(h) for h in horizons])
+        axes.set(xlabel="steps ahead", ylabel="in units of the observations")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: number(y)))
+        axes.yaxis.set_minor_formatter(FuncFormatter(lambda y, _: ""))
+        figure.legend(frameon=False, loc="outside upper left", ncols=3, columnspacing=1.2)
+
+    return _svg("replay", "Error and spread of the worlds by steps ahead", 350, 270, paint)
+
+
+def differing(tried: Sequence[dict[str, Any]]) -> list[str]:
+    """Names of the hyperparameters that are not the same in all settings."""
+    names = [n for n, value in tried[0].items() if n not in SCORES and not isinstance(value, (dict, list))]
+    return [name for name in names if len({repr(setting.get(name)) for setting in tried}) > 1]
+
+
+def differences(tried: Sequence[dict[str, Any]]) -> list[str]:
+    """What tells each setting from the others in a few words, or else its number."""
+    names = differing(tried)
+    labels = [", ".join(f"{name} {shown(setting.get(name))}" for name in names) for setting in tried]
+    if all(0 < len(label) <= LONGEST for label in labels):
+        return labels
+    return [f"setting {i + 1}" for i in range(len(tried))]
+
+
+def shown(value: Any) -> str:
+    """A hyperparameter as it was given."""
+    return f"{value:g}" if isinstance(value, float) else number(value)

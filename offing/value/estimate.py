@@ -1,0 +1,115 @@
+"""What a policy will earn: a distribution over worlds and episodes, and an interval that counts every doubt.
+
+The value of a policy in one world is its mean over that world's episodes. Worlds differ, and so the value has a
+distribution; its median is the estimate (the paper's posterior predictive median). Doubt comes from
+
+    between   the worlds do not agree: t-distributed, as they are few
+    drawn     each world's mean is taken over finitely many episodes (contained in what is seen between them)
+    starts    the log showed finitely many starts
+    gap       worlds that the plan was trained in say more than worlds that it was not
+    rare      an episode that goes as the log's go may come once in as many as were rolled out, and none did
+
+and the interval is median +- t * sqrt(sum of their variances).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+
+class ValueEstimate(NamedTuple):
+    """Returns of a policy in the worlds of a posterior, and what else the truth may differ by."""
+
+    returns: np.ndarray  # [M, K]  of episode k in world m
+    starts: float = 0.0  # variance of the value from knowing finitely many starts
+    gap: float = 0.0  # value in the plan's own worlds, less the value here
+    widen: float = 1.0  # the worlds' spread is too small by this factor, by what PIL says
+    rare: float = 0.0  # what the value would lose to one more episode, if that went as the log's go
+    bounds: tuple[float, float] = (-np.inf, np.inf)  # least and most that the log's rewards can add up to
+
+    @property
+    def worlds(self) -> np.ndarray:
+        """The policy's value in each world [M]."""
+        return np.asarray(self.returns, np.float64).mean(1)
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.worlds))
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.worlds))
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Lowest and highest world: the paper's band, which covers only (M - 1) / (M + 1) at best."""
+        return float(self.worlds.min()), float(self.worlds.max())
+
+    def quantile(self, q: float) -> float:
+        """Of single episodes, over all worlds: what one try may earn."""
+        return float(np.quantile(self.returns, q))
+
+    @property
+    def aleatoric(self) -> float:
+        """Standard deviation of episodes within a world: chance and starts."""
+        return float(np.sqrt(np.mean(np.var(self.returns, axis=1, ddof=1)))) if self.returns.shape[1] > 1 else 0.0
+
+    @property
+    def stderr(self) -> float:
+        """Of the mean over worlds and episodes, from the number of episodes alone."""
+        return self.aleatoric / float(np.sqrt(np.size(self.returns)))
+
+    @property
+    def epistemic(self) -> float:
+        """Standard deviation between worlds, cleared of the number of episodes."""
+        between = np.var(self.worlds, ddof=1) - self.aleatoric**2 / self.returns.shape[1] if self.members > 1 else 0.0
+        return float(np.sqrt(max(between, 0.0)))
+
+    @property
+    def members(self) -> int:
+        return self.returns.shape[0]
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the true value about the median, all doubts together."""
+        between = np.var(self.worlds, ddof=1) if self.members > 1 else self.aleatoric**2
+        total = (1 + 1 / self.members) * between * self.widen**2 + self.starts + self.gap**2 + self.rare**2
+        return float(np.sqrt(total))
+
+    def interval(self, level: float = 0.9) -> tuple[float, float]:
+        """Where the true value lies with probability `level`."""
+        half = float(stats.t.ppf(0.5 + level / 2, max(self.members - 1, 1))) * self.deviation
+        low, high = np.clip((self.median - half, self.median + half), *self.bounds)
+        return float(min(low, self.median)), float(max(high, self.median))
+
+    def above(self, baseline: float, stderr: float = 0.0) -> float:
+        """Probability that the true value exceeds a baseline that is itself known up to `stderr`."""
+        scale = float(np.hypot(self.deviation, stderr))
+        off = self.median - baseline
+        if scale == 0:
+            return float(off > 0)
+        return float(stats.t.cdf(off / scale, max(self.members - 1, 1)))
+
+
+def start_variance(returns: np.ndarray, first: np.ndarray, starts: int) -> float:
+    """Variance of a value that comes of knowing only `starts` starts, from episodes and what each began in.
+
+    The part of the episodes' variance that their starts explain (one-way analysis of variance), over the number
+    of starts. Where hardly any start was used twice, all of it counts as theirs.
+    """
+    returns, first = np.ravel(returns).astype(np.float64), np.ravel(first)
+    whole = float(np.var(returns))
+    counts = np.bincount(first, minlength=starts)
+    used = counts > 0
+    spare = len(returns) - used.sum()
+    if spare < max(10, used.sum() // 2) or used.sum() < 2:
+        return whole / starts
+    sums = np.bincount(first, returns, minlength=starts)[used]
+    means, n = sums / counts[used], counts[used]
+    within = np.sum((returns - (sums / np.maximum(n, 1))[np.searchsorted(np.flatnonzero(used), first)]) ** 2) / spare
+    between = np.sum(n * (means - returns.mean()) ** 2) / (used.sum() - 1)
+    each = (len(returns) - np.sum(n**2) / len(returns)) / (used.sum() - 1)
+    return float(np.clip((between - within) / each, 0.0, whole) / starts)

@@ -1,0 +1,125 @@
+"""The posterior predictive: a policy rolled out in every world, from starts of the log (SOReL's value)."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..data import behaviour
+from ..posterior.walk import watched
+from ..types import Array, Dataset, Key, Policy, Posterior, Seen
+from .estimate import ValueEstimate, start_variance
+from .support import Support, outside
+
+VISITS = 16  # episodes a world whose way is held against the log
+
+
+class Rollouts(NamedTuple):
+    """Episodes of a policy, K in each of M worlds."""
+
+    returns: Array  # [M, K]  undiscounted
+    values: Array  # [M, K]  discounted by the task
+    lengths: Array  # [M, K]
+    first: Array  # [M, K]  which start it began in
+    clipped: Array  # [M, K]  share of its steps whose reward was held to the log's range
+    guarded: Array  # [M, K]  1 if a state had to be held back from leaving everything the log knows
+
+
+def rollouts(
+    key: Key, policy: Policy, posterior: Posterior, copies: int, sampled: bool = False, path: bool = False
+) -> tuple[Rollouts, Any]:
+    """`copies` episodes in every world, one hypothesis each, their starts drawn independently.
+
+    With `path` also where they went: observations, actions and whether the episode was still on, [T, M, K, ...].
+    """
+    shape = (posterior.members, copies)
+    k1, k2 = jax.random.split(key)
+    first = jax.random.randint(k1, shape, 0, posterior.starts.shape[0])
+    step, task = watched(posterior), posterior.task
+
+    def one(carry: Any, at: tuple[Key, Array]) -> tuple[Any, Any]:
+        (seen, memory, alive, sums), (key, t) = carry, at
+        k1, k2 = jax.random.split(key)
+        action, memory = policy.act(policy.params, memory, seen, k1 if sampled else None)
+        (obs, reward, ended), clipped, guarded = step(k2, seen.obs, action)
+        earned = jnp.where(alive, reward, 0.0)
+        sums = Rollouts(
+            sums.returns + earned,
+            sums.values + task.discount**t * earned,
+            sums.lengths + alive,
+            sums.first,
+            sums.clipped + (alive & clipped),
+            jnp.maximum(sums.guarded, (alive & guarded).astype(jnp.float32)),
+        )
+        row = (seen.obs, action, alive) if path else None
+        seen = Seen(obs, action, reward, jnp.zeros(shape))
+        return (seen, memory, alive & ~ended, sums), row
+
+    zeros = jnp.zeros(shape)
+    obs = jnp.asarray(posterior.starts)[first]
+    seen = Seen(obs, jnp.zeros((*shape, task.actions.width)), zeros, jnp.ones(shape))
+    sums = Rollouts(zeros, zeros, zeros, first, zeros, zeros)
+    times = (jax.random.split(k2, task.horizon), jnp.arange(task.horizon))
+    carry = (seen, policy.begin(*shape), jnp.ones(shape, bool), sums)
+    (_, _, _, sums), rows = jax.lax.scan(one, carry, times)
+    return sums._replace(clipped=sums.clipped / sums.lengths), rows
+
+
+class Predictive(NamedTuple):
+    """What a policy will earn, discounted and not, and how far its episodes strayed from the log."""
+
+    value: ValueEstimate  # discounted
+    returns: ValueEstimate  # undiscounted
+    length: float
+    support: Support
+
+
+_rollouts = jax.jit(rollouts, static_argnames=("copies", "sampled", "path"))
+
+
+def predictive(
+    key: Key,
+    policy: Policy,
+    posterior: Posterior,
+    data: Dataset,
+    own: Posterior | None = None,
+    copies: int = 256,
+    sampled: bool = False,
+    widen: float = 1.0,
+) -> Predictive:
+    """The policy's value in the worlds of `posterior`, and how much of its way the log supports.
+
+    `own` are the worlds it was trained in: what it earns more in them is counted as doubt. `data` is the log;
+    `posterior.starts` may be a table that repeats its starts.
+    """
+    k1, k2, k3 = jax.random.split(key, 3)
+    run = lambda key, worlds: jax.tree.map(np.asarray, _rollouts(key, policy, worlds, copies, sampled)[0])
+    found = run(k1, posterior)
+    trained = None if own is None else run(k2, own)
+    starts, task = len(data.starts), posterior.task
+    span = (1 - task.discount**task.horizon) / (1 - task.discount) if task.discount < 1 else task.horizon
+
+    def estimate(name: str, steps: float) -> ValueEstimate:
+        returns = getattr(found, name)
+        gap = 0.0 if trained is None else float(np.median(getattr(trained, name).mean(1)) - np.median(returns.mean(1)))
+        low, high = float(posterior.low[-1]), float(posterior.high[-1])
+        return ValueEstimate(
+            returns,
+            starts=start_variance(returns, found.first % starts, starts),
+            gap=gap,
+            widen=widen,
+            rare=abs(float(np.median(returns.mean(1))) - steps / task.horizon * logged_mean) / (copies + 1),
+            bounds=(min(low * steps, low), max(high * steps, high)),
+        )
+
+    _, way = _rollouts(k3, policy, posterior, min(copies, VISITS), sampled, path=True)
+    logged_mean = behaviour(data, task).mean
+    support = Support(
+        outside=outside(data, *(np.asarray(leaf) for leaf in way)),
+        clipped=float(np.average(found.clipped, weights=found.lengths)),
+        guarded=float(found.guarded.mean()),
+    )
+    return Predictive(estimate("values", span), estimate("returns", task.horizon), float(found.lengths.mean()), support)
