@@ -40,7 +40,9 @@ def measure(settings: int, updates: int, rows: int, repeats: int) -> dict[str, A
     data = log(rows)
     parts, _ = split(data, 0, folds=1)
     hypers = [ensemble.Hypers(folds=1, updates=updates, lr=1e-3 * (i + 1) / settings) for i in range(settings)]
-    run = jax.jit(jax.vmap(lambda h, d, s, k: ensemble.fit(k, h, d, s, False, False), in_axes=(0, None, None, None)))
+    run = jax.jit(
+        jax.vmap(lambda h, d, s, k: ensemble.fit(k, h, d, s, False, False), in_axes=(0, None, None, None))
+    )
     args = (jax.tree.map(jnp.asarray, stack(hypers)), *jax.device_put((data, parts)), jax.random.key(0))
     began = time.perf_counter()
     program = run.lower(*args).compile()

@@ -36,7 +36,9 @@ def one(sample: str, rows: int, seed: int, scale: str) -> dict[str, Any]:
         "scale": scale,
         "settings": len(choice.points),
         "calibrated_settings": sum(score.calibrated for score in choice.scores),
-        "chosen": {k: getattr(point, k) for k in ("width", "depth", "own", "shared", "prior_scale", "bootstrap", "decay")},
+        "chosen": {
+            k: getattr(point, k) for k in ("width", "depth", "own", "shared", "prior_scale", "bootstrap", "decay")
+        },
         "nll": choice.nll[choice.index],
         "noise_scale": float(choice.picked.noise_scale),
         **pil_dict(choice.pil, log.task),

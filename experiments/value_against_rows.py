@@ -5,9 +5,9 @@
 
 Every point is what `offing sorel` does with that many rows and that seed: posterior by PIL, policy by predictive
 median, interval and verdict; then, and only then, the policy is played in the true environment. Finished points
-are kept in results/ and not run again. `--phase plan` leaves out the playing and keeps the policies, `--phase play`
-plays those: a GPU plans best, and some true environments step best on a CPU. `--phase table` prints the tables and
-draws the figure.
+are kept in results/ and not run again. `--phase plan` leaves out the playing and keeps the policies, `--phase
+play` plays those: a GPU plans best, and some true environments step best on a CPU. `--phase table` prints the
+tables and draws the figure.
 """
 
 from __future__ import annotations
@@ -91,6 +91,9 @@ def run(suite: str, task: str, rows: int, seed: int, given: Any) -> list[tuple[d
             "spread": result.pil.v,
             "imbalance": result.pil.imbalance,
             "calibrated": result.pil.calibrated,
+            "models": [[score.e, score.v] for score in posterior.scores],
+            "picked": posterior.index,
+            "common": result.pil.common,
             "noise_scale": float(worlds.noise_scale),
             "predicted": said.median,
             "interval": said.interval(LEVEL),
@@ -125,7 +128,7 @@ def save(path: Path, records: list[dict[str, Any]]) -> None:
 
 
 def keep(folder: Path, record: dict[str, Any], policies: list[Policy]) -> None:
-    """The parameters of a point's policies, in half precision: a GPU's errand must fit through a small door."""
+    """The parameters of a point's policies, so that they can be played elsewhere."""
     arrays = {
         f"{i}|{j}": np.asarray(leaf, np.float32)
         for i, policy in enumerate(policies)
@@ -210,7 +213,9 @@ def account(records: list[dict[str, Any]]) -> list[str]:
                     f"mean absolute error {error:.1f}{part}"
                 )
             pairs = [
-                (a, b) for r in mine for a, b in zip(r["sweep"], r.get("realised_sweep", []), strict=False)
+                (a, b)
+                for r in mine
+                for a, b in zip(r["sweep"], r.get("realised_sweep", []), strict=False)
                 if r["rows"] == 200_000
             ]
             if len(pairs) > 2:
@@ -231,7 +236,9 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
             at = r["rows"] * 1.06 ** (r["seed"] * 2 - 2 + (r["core"] == "none"))
             low, high = r["interval"]
             colour = "#0072b2" if r["core"] != "none" else "#56b4e9"
-            axis.plot([at, at], [low, high], color=colour, lw=2, alpha=0.5, label="90% interval" if not i else None)
+            axis.plot(
+                [at, at], [low, high], color=colour, lw=2, alpha=0.5, label="90% interval" if not i else None
+            )
             face = colour if r["calibrated"] else "none"
             axis.plot(at, r["predicted"], "o", mec=colour, mfc=face, label="predicted" if not i else None)
             axis.plot(at, r["realised"], "x", color="#d55e00", mew=2, label="realised" if not i else None)
@@ -253,10 +260,12 @@ def main() -> None:
     parser.add_argument("--logs", type=Path, default=Path("out/logs"), help="folder of the Brax logs, TASK.npz")
     parser.add_argument("--out", type=Path, help="default: results/value_against_rows_SUITE.json")
     parser.add_argument("--policies", type=Path, default=Path("out/policies"))
+    parser.add_argument("--episodes", type=int, help="to play, default: the suite's")
     parser.add_argument("--until", type=float, default=float("inf"), help="begin no point after so many seconds")
     given = parser.parse_args()
     began = time.perf_counter()
     suite = SUITES[given.suite]
+    episodes = given.episodes or suite["episodes"]
     out = given.out or RESULTS / f"value_against_rows_{given.suite}.json"
     records = json.loads(out.read_text()) if out.exists() else []
     points = [tuple(map(int, p.split(":"))) for p in given.points] if given.points else suite["points"]
@@ -271,14 +280,13 @@ def main() -> None:
                     if given.phase == "plan":
                         keep(given.policies, record, policies)
                     else:
-                        realise(record, policies, suite["episodes"], given.suite == "brax" and rows == 200_000)
+                        realise(record, policies, episodes, given.suite == "brax" and rows == 200_000)
                     records.append(record)
                     truth = f", realised {record['realised']:.1f}" if "realised" in record else ""
+                    sure = "calibrated" if record["calibrated"] else "not calibrated"
+                    said = f"predicted {record['predicted']:.1f} in {np.round(record['interval'], 1)}{truth}"
                     print(
-                        f"{name(record)}: {'calibrated' if record['calibrated'] else 'not calibrated'}, predicted "
-                        f"{record['predicted']:.1f} in {np.round(record['interval'], 1)}{truth}, {record['verdict']}, "
-                        f"{record['seconds']} s",
-                        flush=True,
+                        f"{name(record)}: {sure}, {said}, {record['verdict']}, {record['seconds']} s", flush=True
                     )
                 save(out, records)
     if given.phase == "play":
@@ -289,9 +297,12 @@ def main() -> None:
                 env = envs.make(f"brax-{record['task']}")
                 width = jax.eval_shape(env.reset, jax.random.key(0))[1].shape[0]
                 policies = fetch(given.policies, record, env.task, width)
-                realise(record, policies, suite["episodes"], record["rows"] == 200_000)
+                realise(record, policies, episodes, record["rows"] == 200_000)
                 save(out, records)
-                print(f"{name(record)}: predicted {record['predicted']:.1f}, realised {record['realised']:.1f}", flush=True)
+                print(
+                    f"{name(record)}: predicted {record['predicted']:.1f}, realised {record['realised']:.1f}",
+                    flush=True,
+                )
     if given.phase != "plan":
         print(table(records))
         draw(records, out.with_suffix(".svg"))

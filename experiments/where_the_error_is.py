@@ -27,7 +27,7 @@ def main() -> None:
     parts, _ = offing.split(log.data, given.seed)
     held = offing.take(log.data, parts.held)
     hypers = replace(spaces.DEEP, updates=4_000, decay=1e-4)
-    fit = jax.jit(lambda key, hypers, data, parts: ensemble.fit(key, hypers, data, parts, False))
+    fit = jax.jit(lambda key, hypers, data, parts: ensemble.fit(key, hypers, data, parts, False, True))
     fitted = fit(jax.random.key(given.seed), hypers, log.data, parts)
     worlds = ensemble.posterior(fitted, hypers, log.data, log.task)
     steps = held.steps

@@ -1,17 +1,24 @@
-"""offing: fully offline reinforcement learning. A log in; a posterior over worlds out, and whether to trust it.
+"""offing: fully offline reinforcement learning. A log in; a policy, what it will earn, and whether to trust that.
 
 log = offing.load("offing:pendulum", rows=1_000)
-choice = offing.choose_posterior(jax.random.key(0), log, offing.space("quick"))
-choice.pil.total, choice.pil.word
+result = offing.sorel(jax.random.key(0), log, offing.space("quick"), offing.rppo_space("quick"))
+result.predicted.returns.median, result.predicted.returns.interval(0.9)
+offing.verdict(result.pil, result.predicted, result.behaviour).word
 """
 
 from .data import Log, load, samples, split, take
 from .hypers import draw, grid
 from .pil import PIL, pil, regret_bound
+from .planner._presets import rppo_space
 from .posterior.spaces import space
+from .report.results import load_policy
 from .report.store import load_posterior
-from .tune.choose import PosteriorChoice, choose_posterior
-from .types import BadInput, Box, Dataset, Discrete, Posterior, Task, Transition
+from .report.verdict import Verdict, verdict
+from .tune.choose import PolicyChoice, PosteriorChoice, choose_policy, choose_posterior
+from .tune.systems import Result, sorel
+from .types import BadInput, Box, Dataset, Discrete, Planner, Policy, Posterior, Seen, Task, Transition
+from .value.estimate import ValueEstimate
+from .value.predictive import Predictive, predictive
 
 __version__ = "0.1.0"
 
@@ -22,19 +29,33 @@ __all__ = [
     "Dataset",
     "Discrete",
     "Log",
+    "Planner",
+    "Policy",
+    "PolicyChoice",
     "Posterior",
     "PosteriorChoice",
+    "Predictive",
+    "Result",
+    "Seen",
     "Task",
     "Transition",
+    "ValueEstimate",
+    "Verdict",
+    "choose_policy",
     "choose_posterior",
     "draw",
     "grid",
     "load",
+    "load_policy",
     "load_posterior",
     "pil",
+    "predictive",
     "regret_bound",
+    "rppo_space",
     "samples",
+    "sorel",
     "space",
     "split",
     "take",
+    "verdict",
 ]

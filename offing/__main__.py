@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -51,16 +52,61 @@ class PosteriorCommand:
     """Use this many rows of it (default: all)."""
     seed: int = 0
     """Same seed, same result."""
-    scale: Literal["smoke", "quick", "standard", "paper"] = "standard"
+    scale: Literal["smoke", "quick", "standard", "large", "paper"] = "standard"
     """How much to try: smoke, whether the log goes through (its numbers mean nothing); quick, 12 small settings;
-    standard, 24, a few minutes on two cores; paper, 48 large ones, for a GPU."""
+    standard, 24, a few minutes on two cores; large, 4, and paper, 48, for a GPU."""
     fresh: bool = False
     """Start anew, even if OUT holds a finished or an interrupted run."""
 
 
+@dataclass(frozen=True)
+class Sorel:
+    """A log in; a policy, what it will earn, and GO, NO-GO or NOT-ENOUGH-EVIDENCE out (exit code 0, 3 or 4)."""
+
+    data: Positional[str]
+    """The log: an .npz file, or an embedded sample (offing:pendulum, offing:cartpole)."""
+    out: Path
+    """Folder for result.json, report.html, the policy and the posterior."""
+    rows: int | None = None
+    """Use this many rows of it (default: all)."""
+    baseline: float | None = None
+    """The return that the policy must beat (default: what the logged behaviour earned)."""
+    scale: Literal["smoke", "quick", "standard", "large", "paper"] = "quick"
+    """How much to try: smoke, whether the log goes through (its numbers mean nothing); quick, a few minutes on two
+    cores; standard, more settings and longer plans; large, for logs of 10,000 rows and more on a GPU; paper, the
+    paper's sizes and ranges, on a GPU."""
+    core: Literal["linear", "gru", "none"] | None = None
+    """How the policy remembers: linear, by a recurrence that is parallel in time; gru, as in the paper; none
+    (default: what the scale tries)."""
+    level: float = 0.9
+    """Of the interval, and how probable it must be that the policy beats the baseline."""
+    seed: int = 0
+    """Same seed, same result."""
+    fresh: bool = False
+    """Start anew, even if OUT holds a finished or an interrupted run."""
+
+
+@dataclass(frozen=True)
+class Play:
+    """Play a policy in its true environment, beside what was predicted for it (needs the extra `envs`)."""
+
+    folder: Positional[Path]
+    """Where `offing sorel` left it."""
+    env: str
+    """A name that gymnax or gymnasium knows (Pendulum-v1, gymnasium:Hopper-v5), or brax-halfcheetah and kin."""
+    episodes: int = 200
+    """How many to play."""
+    seed: int = 0
+    """Same seed, same episodes."""
+    sampled: bool = False
+    """Sample actions instead of taking the best."""
+
+
 Command = (
-    Annotated[Collect, tyro.conf.subcommand("collect")]
+    Annotated[Sorel, tyro.conf.subcommand("sorel")]
+    | Annotated[Play, tyro.conf.subcommand("play")]
     | Annotated[PosteriorCommand, tyro.conf.subcommand("posterior")]
+    | Annotated[Collect, tyro.conf.subcommand("collect")]
 )
 
 
@@ -70,7 +116,8 @@ def main(arguments: list[str] | None = None) -> int:
     from .types import BadInput
 
     try:
-        return collect(command) if isinstance(command, Collect) else posterior(command)
+        run = {Collect: collect, PosteriorCommand: posterior, Sorel: sorel, Play: play}[type(command)]
+        return run(command)
     except BadInput as error:
         print(f"offing: {' '.join(str(error).split())}", file=sys.stderr)
         return BAD_INPUT
@@ -126,18 +173,7 @@ def posterior(command: PosteriorCommand) -> int:
             folder.clear()
         with _Bar() as bar:
             choice = choose_posterior(jax.random.key(command.seed), log, settings, command.seed, folder, bar)
-        facts = {
-            "data": log.name,
-            "fingerprint": log.fingerprint,
-            "run": run,
-            "rows": log.data.rows,
-            "seed": command.seed,
-            "scale": command.scale,
-            "version": __version__,
-            "device": jax.devices()[0].device_kind,
-            "jax": jax.__version__,
-            "seconds": round(time.perf_counter() - began, 1),
-        }
+        facts = _facts(log, command, run, began)
         done = store.save_posterior(command.out, choice, facts)
         folder.clear()
     console = Console()
@@ -147,6 +183,96 @@ def posterior(command: PosteriorCommand) -> int:
     print()
     print(*summary(done, command.out), sep="\n")
     return 0
+
+
+def sorel(command: Sorel) -> int:
+    began = time.perf_counter()
+    import jax
+
+    from . import __version__
+    from .data import broken, load
+    from .planner._presets import rppo_space
+    from .posterior.spaces import space
+    from .report import results, store
+    from .report.verdict import EXIT, verdict
+    from .tune.systems import sorel as run_sorel
+    from .types import BadInput
+
+    _cache()
+    if not 0 < command.level < 1:
+        raise BadInput(f"--level {command.level}: a probability between 0 and 1")
+    if command.baseline is not None and not math.isfinite(command.baseline):
+        raise BadInput(f"--baseline {command.baseline}: not a number")
+    models, plans = space(command.scale), rppo_space(command.scale, command.core)
+    log = load(command.data, command.rows, command.seed)
+    asked = ("sorel", command.baseline, command.level)
+    run = store.identity(log.fingerprint, command.seed, [*models, *plans], __version__, *asked)
+    _writable(command.out)
+    done = None if command.fresh else results.found(command.out)
+    if done is not None and done.get("run") != run:
+        raise BadInput(f"{command.out}: holds the result of another run; choose another folder, or pass --fresh")
+    if done is not None:
+        print(f"{command.out}: already finished; --fresh runs it again", file=sys.stderr)
+    else:
+        for note in log.notes:
+            print(f"{log.name}: {note}", file=sys.stderr)
+        folder = store.Folder(command.out, run)
+        if command.fresh:
+            folder.clear()
+        with _Bar() as bar:
+            key = jax.random.key(command.seed)
+            result = run_sorel(key, log, models, plans, command.seed, shelf=folder, progress=bar)
+        ruling = verdict(
+            result.pil, result.predicted, result.behaviour, command.baseline, broken(log.data), command.level
+        )
+        facts = _facts(log, command, run, began)
+        done = results.save_result(command.out, result, ruling, command.baseline, command.level, facts)
+        folder.clear()
+    print(*results.summary(done, command.out), sep="\n")
+    return EXIT[done["verdict"]["word"]]
+
+
+def play(command: Play) -> int:
+    from .online.play import play as run
+    from .online.play import summary
+    from .report import results
+
+    _cache()
+    policy, task = results.load_policy(command.folder)
+    told = results.found(command.folder) or {}
+    with _Bar() as bar:
+        played = run(policy, task, command.env, command.episodes, command.seed, command.sampled, bar)
+    said = summary(played, told.get("return"))
+    results.save_play(command.folder, said)
+    low, high = said["predicted"]["interval"]
+    earned = said["return"]
+    error = "" if earned["stderr"] is None else f" ± {earned['stderr']:,.1f}"
+    print(
+        f"{command.env}: realised return {earned['mean']:,.1f}{error} over {command.episodes} episodes, "
+        f"{'inside' if said['inside'] else 'OUTSIDE'} the predicted {said['predicted']['level']:.0%} interval "
+        f"{low:,.1f} … {high:,.1f} (median {said['predicted']['median']:,.1f})"
+    )
+    return 0
+
+
+def _facts(log: Any, command: Any, run: str, began: float) -> dict[str, Any]:
+    """What was run, on what."""
+    import jax
+
+    from . import __version__
+
+    return {
+        "data": log.name,
+        "fingerprint": log.fingerprint,
+        "run": run,
+        "rows": log.data.rows,
+        "seed": command.seed,
+        "scale": command.scale,
+        "version": __version__,
+        "device": jax.devices()[0].device_kind,
+        "jax": jax.__version__,
+        "seconds": round(time.perf_counter() - began, 1),
+    }
 
 
 def _cache() -> None:

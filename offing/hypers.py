@@ -60,6 +60,11 @@ def asdict(setting: Any) -> dict[str, Any]:
     return plain
 
 
+def names(kind: type) -> list[str]:
+    """The fields of a class of hyperparameters."""
+    return [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
+
+
 def grid(base: H, **axes: Sequence[Any]) -> list[H]:
     """Every combination of the axes' values, the last axis fastest, as settings around `base`."""
     return [

@@ -42,6 +42,7 @@ class PIL(NamedTuple):
     explained: Array  # [D]  what of it a second regressor predicts: a lower bound of the true error
     learned: Array  # [D]  variance that the worlds themselves predict
     members: int  # worlds per fold
+    apart: Array | float = 0.0  # [D]  variance between the folds' posterior means
 
     @property
     def e(self) -> float:
@@ -60,6 +61,16 @@ class PIL(NamedTuple):
     def imbalance(self) -> float:
         """(E - V) / (E + V): above 0 over-confident, below 0 over-dispersed."""
         return (self.e - self.v) / max(self.total, 1e-30)
+
+    @property
+    def common(self) -> float:
+        """Error that worlds of all folds share, relative to error that each fold has alone.
+
+        Worlds of another fold can see through the latter and not the former: what a plan gains in its own
+        worlds over held-out ones is its use of the one, and this times as much may be its use of the other.
+        """
+        alone = float(np.sum(np.broadcast_to(self.apart, np.shape(self.noise)) / (2 * self.noise)))
+        return max(self.e / alone - 1.0, 0.0) if alone > 0 else 0.0
 
     @property
     def calibrated(self) -> bool:
@@ -100,6 +111,7 @@ class Evidence(NamedTuple):
     learned: np.ndarray  # [D]
     members: int
     share: float  # the posterior's own noise scale
+    apart: np.ndarray | float = 0.0  # [D]  variance between the folds' means
 
     @property
     def unexplained(self) -> np.ndarray:
@@ -131,6 +143,7 @@ def evidence(posterior: Posterior, held: Dataset, most: int = 4096) -> Evidence:
         learned=np.square(std / scale).mean((0, 1)),
         members=members,
         share=float(posterior.noise_scale),
+        apart=mean.mean(1).var(0, ddof=1).mean(0) if posterior.folds > 1 else np.zeros(y.shape[1]),
     )
 
 
@@ -189,6 +202,7 @@ def judge(found: Evidence, noise: Array | None = None, share: float | None = Non
         explained=found.explained,
         learned=found.learned,
         members=found.members,
+        apart=found.apart,
     )
 
 

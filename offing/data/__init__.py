@@ -9,10 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from ..types import BadInput
-from .dataset import Behaviour, Log, Split, behaviour, ranges, split, subsample, take
+from .dataset import Behaviour, Log, Split, behaviour, broken, ranges, split, subsample, take
 from .sources.arrays import from_arrays, read_npz
 
-__all__ = ["Behaviour", "Log", "Split", "behaviour", "load", "ranges", "samples", "split", "subsample", "take"]
+__all__ = [
+    "Behaviour",
+    "Log",
+    "Split",
+    "behaviour",
+    "broken",
+    "load",
+    "ranges",
+    "samples",
+    "split",
+    "subsample",
+    "take",
+]
 
 PREFIX = "offing:"
 

@@ -188,7 +188,7 @@ FEW = 5  # whole episodes that a mean is taken over
 
 
 def behaviour(data: Dataset, task: Task) -> Behaviour:
-    """The logged behaviour's return. Episodes that were cut short say what a step earns, not what an episode does."""
+    """The logged behaviour's return. Episodes cut short say what a step earns, not what an episode does."""
     rows = data.rows
     reward, done = np.asarray(data.steps.reward[:rows], np.float64), np.asarray(data.steps.done[:rows])
     episode = np.asarray(data.episode)[:rows]
@@ -199,7 +199,12 @@ def behaviour(data: Dataset, task: Task) -> Behaviour:
         tenth = max(1, len(totals) // 10)
         spread = float(totals.std(ddof=1) / np.sqrt(len(totals)))
         return Behaviour(
-            float(totals.mean()), spread, float(totals[-tenth:].mean()), float(totals[:tenth].mean()), len(whole), False
+            float(totals.mean()),
+            spread,
+            float(totals[-tenth:].mean()),
+            float(totals[:tenth].mean()),
+            len(whole),
+            False,
         )
     ends = done.sum() / rows
     length = task.horizon if ends == 0 else (1 - (1 - ends) ** task.horizon) / ends
@@ -207,3 +212,15 @@ def behaviour(data: Dataset, task: Task) -> Behaviour:
     stderr = float(np.std(pieces, ddof=1) / np.sqrt(len(pieces)) * length)
     mean = float(reward.mean() * length)
     return Behaviour(mean, stderr, mean, mean, len(whole), True)
+
+
+def broken(data: Dataset) -> float:
+    """Share of the steps inside episodes whose next observation is not what the next row starts from."""
+    rows = data.rows
+    episode = np.asarray(data.episode)[:rows]
+    if rows < 2 or episode[0] < 0:
+        return 0.0
+    obs, after = (np.asarray(leaf[:rows], np.float64) for leaf in (data.steps.obs, data.steps.next_obs))
+    inside = episode[1:] == episode[:-1]
+    off = np.abs(after[:-1] - obs[1:]) > 1e-3 * np.maximum(obs.std(0), 1e-12)
+    return float(np.mean(off.any(1)[inside])) if inside.any() else 0.0

@@ -209,10 +209,7 @@ def _episodes(whole: dict[str, np.ndarray], rows: int) -> list[dict[str, np.ndar
     found, count = [], 0
     for end, env, begin in sorted(pieces):
         end = min(end, begin + rows - count - 1)
-        part = {
-            name: whole[name][begin : end + 1, env]
-            for name in ("obs", "action", "reward", "next_obs")
-        }
+        part = {name: whole[name][begin : end + 1, env] for name in ("obs", "action", "reward", "next_obs")}
         found.append({**part, "terminated": whole["ended"][begin : end + 1, env]})
         count += end - begin + 1
         if count >= rows:

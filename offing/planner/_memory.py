@@ -69,26 +69,71 @@ def step(params: Any, memory: Any, x: Array, start: Array) -> tuple[Array, Any]:
 def sweep(params: Any, memory: Any, x: Array, start: Array) -> Array:
     """What the core says at every step of a segment: x [T, N, W], start [T, N], memory [N, W] before it."""
     if isinstance(params, Gru):
-        inputs = dense(params.into, x)  # one product for all steps: the loop keeps only what must wait
-
-        def one(memory: Array, at: tuple[Array, Array]) -> tuple[Array, Array]:
-            memory = _gru(params.back, at[0], memory, at[1])
-            return memory, memory
-
-        return jax.lax.scan(one, memory, (inputs, start), unroll=UNROLL.get(jax.default_backend(), 1))[1]
+        # one product for all steps: the loop keeps only what must wait
+        return gru(params.back, dense(params.into, x), memory, start)
     if isinstance(params, Linear):
         keep, add = _gates(params, x, start)
-        add = add.at[0].add(keep[0] * memory)
-        return x + recur(keep, add)
+        first = add[:1] + keep[:1] * memory
+        return x + recur(keep, jnp.concatenate([first, add[1:]]))
     return x
 
 
 def _gru(back: Layer, inputs: Array, memory: Array, start: Array) -> Array:
-    memory = memory * (1 - start[..., None])
+    return _gru_step(back, inputs, memory * (1 - start[..., None]))[0]
+
+
+def _gru_step(back: Layer, inputs: Array, memory: Array) -> tuple[Array, tuple[Array, ...]]:
+    """Memory after the step, and the gates that led there."""
     r, z, n = jnp.split(inputs, 3, -1)
     hr, hz, hn = jnp.split(dense(back, memory), 3, -1)
     r, z = jax.nn.sigmoid(r + hr), jax.nn.sigmoid(z + hz)
-    return (1 - z) * jnp.tanh(n + r * hn) + z * memory
+    c = jnp.tanh(n + r * hn)
+    return (1 - z) * c + z * memory, (r, z, c, hn)
+
+
+def _loop(step: Any, carry: Any, xs: Any, reverse: bool = False) -> tuple[Any, Any]:
+    return jax.lax.scan(step, carry, xs, reverse=reverse, unroll=UNROLL.get(jax.default_backend(), 1))
+
+
+@jax.custom_vjp
+def gru(back: Layer, inputs: Array, memory: Array, start: Array) -> Array:
+    """Memory after every step of a segment [T, N, W]."""
+    return _gru_forward(back, inputs, memory, start)[0]
+
+
+def _gru_forward(back: Layer, inputs: Array, memory: Array, start: Array) -> tuple[Array, Any]:
+    keep = 1 - start[..., None]
+
+    def one(memory: Array, at: tuple[Array, Array]) -> tuple[Array, Any]:
+        memory, gates = _gru_step(back, at[0], memory * at[1])
+        return memory, (memory, gates)
+
+    out, gates = _loop(one, memory, (inputs, keep))[1]
+    return out, (back, memory, keep, out, gates)
+
+
+def _gru_backward(saved: Any, grad: Array) -> tuple[Layer, Array, Array, None]:
+    """The loop carries the memory's gradient alone; that of the weights is one product over all steps after it."""
+    back, first, keep, out, gates = saved
+    before = jnp.concatenate([first[None], out[:-1]]) * keep
+
+    def one(later: Array, at: Any) -> tuple[Array, tuple[Array, Array]]:
+        grad, before, keep, (r, z, c, hn) = at
+        grad = grad + later
+        to_n = grad * (1 - z) * (1 - c * c)
+        to_r, to_z = to_n * hn * r * (1 - r), grad * (before - c) * z * (1 - z)
+        to_gates = jnp.concatenate([to_r, to_z, to_n * r], -1)
+        to_before = (grad * z + to_gates @ back.weight) * keep
+        return to_before, (to_gates, to_n)
+
+    to_first, (to_gates, to_n) = _loop(one, jnp.zeros_like(first), (grad, before, keep, gates), reverse=True)
+    width = first.shape[-1]
+    to_inputs = jnp.concatenate([to_gates[..., : 2 * width], to_n], -1)
+    weight = jnp.einsum("tng,tnw->gw", to_gates, before)
+    return Layer(weight, to_gates.sum((0, 1))), to_inputs, to_first, None
+
+
+gru.defvjp(_gru_forward, _gru_backward)
 
 
 def _gates(params: Linear, x: Array, start: Array) -> tuple[Array, Array]:

@@ -64,7 +64,7 @@ LARGE = Hypers(envs=512, segment=64, steps=20_000_000, epochs=4, minibatches=8, 
 
 def rppo_space(scale: str, core: str | None = None) -> list[Hypers]:
     """The settings of that scale: `quick` 4 for a CPU, `standard` 8, half of them without memory, `large` 8
-    for a GPU, `paper` 16 drawn from the paper's ranges. `smoke` is 2 that train for a moment. `core` keeps one kind.
+    for a GPU, `paper` 16 drawn from the paper's ranges; `smoke` is 2 that train for a moment. `core` keeps one.
     """
     if scale == "smoke":
         tiny = replace(SMALL, envs=8, segment=8, steps=512, epochs=1, minibatches=2, width=8)
@@ -72,7 +72,9 @@ def rppo_space(scale: str, core: str | None = None) -> list[Hypers]:
     elif scale == "quick":
         found = grid(SMALL, lr=(1e-3, 3e-3), discount=(0.97, 0.99))
     elif scale == "standard":
-        found = grid(replace(SMALL, steps=600_000), core=("linear", "none"), lr=(1e-3, 3e-3), discount=(0.97, 0.99))
+        found = grid(
+            replace(SMALL, steps=600_000), core=("linear", "none"), lr=(1e-3, 3e-3), discount=(0.97, 0.99)
+        )
     elif scale == "large":
         base = replace(LARGE, steps=6_000_000, width=128)
         found = grid(base, core=("linear", "none"), lr=(3e-4, 1e-3), discount=(0.99, 0.995))
@@ -84,5 +86,3 @@ def rppo_space(scale: str, core: str | None = None) -> list[Hypers]:
         return found
     alike = [replace(setting, core=core) for setting in found]
     return list(dict.fromkeys(alike))
-
-

@@ -142,7 +142,7 @@ def speak(net: Net, out: Array) -> tuple[Array, Array]:
 
 
 def choose(key: Key | None, net: Net, said: Array, actions: Box | Discrete) -> Array:
-    """An action as the planner handles it: unclipped in units of the box, or one-hot; the best one without a key."""
+    """An action as the planner handles it: unclipped in units of the box, or one-hot; without a key the best."""
     if isinstance(actions, Discrete):
         index = jnp.argmax(said, -1) if key is None else jax.random.categorical(key, said)
         return jax.nn.one_hot(index, actions.n)
@@ -259,9 +259,7 @@ def net_init(key: Key, hypers: Hypers, width: int, actions: Box | Discrete) -> N
     )
 
 
-def update_in(
-    key: Key, hypers: Hypers, state: State, arena: Arena, task: Task
-) -> tuple[State, dict[str, Array]]:
+def update_in(key: Key, hypers: Hypers, state: State, arena: Arena, task: Task) -> tuple[State, dict[str, Array]]:
     """One segment in any arena, and what was learned from it."""
     return lesson(key, hypers, state, arena, task)[:2]
 
@@ -322,7 +320,7 @@ def gather(key: Key, hypers: Hypers, state: State, arena: Arena, task: Task) -> 
 
 
 def appraise(hypers: Hypers, state: State, rows: Any, last: Array) -> tuple[Segment, Any, Array]:
-    """Generalised advantages of the rows, and the scale of returns. At a time-out the value stands in for the rest."""
+    """Generalised advantages of the rows, and the scale of returns. At time-outs the value stands for the rest."""
     mean, std = state.returns
     value = rows["value"] * std + mean
     after = jnp.concatenate([value[1:], (last * std + mean)[None]])

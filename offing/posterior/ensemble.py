@@ -8,10 +8,10 @@ World m predicts y, the change of state and the reward, in units of the log's ow
                                 + xi_d + (y_d + ... - mean_d)^2 / exp(xi_d) ]                to the variance
              + clamp * sum_d (xi_max - xi_min)  +  ridge / rows * |f_m|^2
 
-where a state's column stops at a wall (`stops`) the mean may lie beyond it at no cost, and is read no further
-than the wall; with B the least-squares map of the fold's rows, a prior mean from which the nets need learn only what bends;
-xi softly clamped, w_m the weights of a Bayesian bootstrap over episodes, and e_m a fixed draw of target
-noise. The two halves of the likelihood are kept apart: the variance reads the mean's features and does not
+with B the least-squares map of the fold's rows, a prior mean from which the nets need learn only what bends; xi
+softly clamped; where a column of the state stops at a wall (`stops`) the mean may lie beyond it at no cost, and
+is read no further than the wall; w_m the weights of a Bayesian bootstrap over episodes, and e_m a fixed draw of
+target noise. The two halves of the likelihood are kept apart: the variance reads the mean's features and does not
 shape them, or else rows that are hard to fit are called noise and left alone (Seitzer et al., 2022). With
 linear f and p, jitter at the noise's size and ridge at the prior's precision, the members are exact draws
 from the conjugate posterior; the tests hold them to `linear.py`.
@@ -67,6 +67,7 @@ class Hypers:
     bootstrap: float = 0.0  # 0: all episodes count alike; 1: Bayesian bootstrap over episodes
     jitter: float = 0.0  # target noise, relative to the target's scale
     ridge: float = 0.0  # prior precision of the trained weights
+    wary: bool = False  # whether imagined steps end where worlds disagree more than they ever do on the log
 
 
 class Scale(NamedTuple):
@@ -261,7 +262,8 @@ def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, terminates: bool,
     x = jnp.concatenate([steps.obs, steps.action], -1)  # [N, S + A]
     y = jnp.concatenate([steps.next_obs - steps.obs, steps.reward[:, None]], -1)  # [N, S + 1]
     ended = (steps.next_obs, steps.done) if terminates else (jnp.zeros((x.shape[0], 0)),) * 2
-    rows = Batch(x, y, jnp.ones(x.shape[0]), *map(jnp.asarray, ended), jnp.zeros((x.shape[0], 0)))
+    after, done = map(jnp.asarray, ended)
+    rows = Batch(x, y, jnp.ones(x.shape[0]), after, done, held=jnp.zeros((x.shape[0], 0)))
     widths = (steps.obs.shape[-1], steps.action.shape[-1])
     unit = jnp.where(data.episode >= 0, data.episode, jnp.arange(x.shape[0]))  # what the bootstrap weighs
 
@@ -343,15 +345,16 @@ def _train(
         learner, kept, lowest, best = carry
         key, common, number = at
         counts = number * per_round + jnp.arange(0, per_round, chunk)
-        each = [jax.random.split(k, per_round // chunk) for k in (key, common)]
-        learner, _ = jax.lax.scan(many, learner, (*each, counts))
+        mine, ours = (jax.random.split(k, per_round // chunk) for k in (key, common))
+        learner, _ = jax.lax.scan(many, learner, (mine, ours, counts))
         nll = score(learner.params, theta, hypers, valid)
         better = nll < lowest
         kept = jax.tree.map(lambda new, old: jnp.where(better, new, old), learner.params, kept)
         return (learner, kept, jnp.minimum(nll, lowest), jnp.where(better, number, best)), nll
 
     first = (start(params), params, jnp.asarray(jnp.inf), jnp.asarray(0))
-    rounds = (*(jax.random.split(k, ROUNDS) for k in keys), jnp.arange(ROUNDS))
+    mine, ours = (jax.random.split(k, ROUNDS) for k in keys)
+    rounds = (mine, ours, jnp.arange(ROUNDS))
     (_, kept, lowest, best), curve = jax.lax.scan(round_, first, rounds)
     return kept, lowest, best, curve
 
@@ -373,4 +376,5 @@ def posterior(fitted: Fitted, hypers: Hypers, data: Dataset, task: Task, noise_s
         folds=hypers.folds,
         terminates=bool(theta.ends) or task.done is not None,
         room=jnp.asarray(ROOM, jnp.float32),
+        wary=hypers.wary,
     )

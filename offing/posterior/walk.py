@@ -22,15 +22,22 @@ def begin(key: Key, posterior: Posterior, copies: int) -> Array:
     return jnp.asarray(posterior.starts)[index]
 
 
+def disagreement(posterior: Posterior, mean: Array) -> Array:
+    """How far the worlds' predictions mean [M, ..., D] are apart, in widths of the log's ranges: [...]."""
+    width = jnp.asarray(posterior.high) - jnp.asarray(posterior.low)
+    return jnp.sqrt(jnp.mean(jnp.var(mean / jnp.where(width > 0, width, 1.0), axis=0), -1))
+
+
 def settle(
-    key: Key, posterior: Posterior, said: Predict, obs: Array, action: Array
+    key: Key, posterior: Posterior, said: Predict, obs: Array, action: Array, unsure: Array | bool = False
 ) -> tuple[tuple[Array, Array, Array], Array, Array]:
     """What a world's prediction comes to: next observation, reward, and whether the episode ended.
 
     And whether the reward was clipped, and whether the state left what the log knows. Rewards are clipped to the
     log's range on the mean, so that chance may still carry them beyond it. Where the log ends, the world ends:
     a state further out than `room` is held at the edge, earns the least that was ever logged, and if episodes
-    can end at all then this one does, since nobody knows what is there.
+    can end at all then this one does, since nobody knows what is there. So does a step of which the worlds
+    are `unsure`.
     """
     k1, k2 = jax.random.split(key)
     low, high = jnp.asarray(posterior.low), jnp.asarray(posterior.high)
@@ -39,11 +46,11 @@ def settle(
     drawn = mean + jnp.sqrt(posterior.noise_scale) * said.std * jax.random.normal(k1, mean.shape)
     room = jnp.where(jnp.isinf(posterior.room), jnp.inf, posterior.room * (high - low)[:-1])
     after = jnp.clip(drawn[..., :-1], low[:-1] - room, high[:-1] + room)
-    left = jnp.any(after != drawn[..., :-1], -1)
+    left = jnp.any(after != drawn[..., :-1], -1) | unsure
     if posterior.task.done is not None:
         ended = posterior.task.done(obs, action, after)
     else:
-        ended = jax.random.bernoulli(k2, said.done)
+        ended = jax.random.bernoulli(k2, sharpened(said.done, posterior.noise_scale))
     if posterior.terminates:
         ended = ended | left
     size = jnp.maximum(jnp.abs(low[-1]), jnp.abs(high[-1]))
@@ -51,12 +58,27 @@ def settle(
     return (after, jnp.where(left, low[-1], drawn[..., -1]), ended), clipped, left
 
 
-def watched(posterior: Posterior) -> Callable[[Key, Array, Array], tuple[tuple[Array, Array, Array], Array, Array]]:
+def sharpened(chance: Array, scale: Array) -> Array:
+    """A probability as it is at scale 1, and the likelier outcome for certain at scale 0.
+
+    Where nothing happens by chance, neither do ends; a small doubt at every step would end every long episode.
+    """
+    return jax.nn.sigmoid((jnp.log(chance + 1e-12) - jnp.log1p(-chance + 1e-12)) / jnp.maximum(scale, 0.01))
+
+
+def watched(
+    posterior: Posterior,
+) -> Callable[[Key, Array, Array], tuple[tuple[Array, Array, Array], Array, Array]]:
     """As `fixed`, and says where rewards were clipped and states held back."""
 
     def step(key: Key, obs: Array, action: Array) -> tuple[tuple[Array, Array, Array], Array, Array]:
-        said = jax.vmap(posterior.predict)(posterior.theta, obs, action)
-        return settle(key, posterior, said, obs, action)
+        if not posterior.wary:
+            said = jax.vmap(posterior.predict)(posterior.theta, obs, action)
+            return settle(key, posterior, said, obs, action)
+        every = jax.vmap(posterior.predict, (0, None, None))(posterior.theta, obs, action)  # [M, M, C, ...]
+        own = jnp.arange(obs.shape[0])
+        said = jax.tree.map(lambda leaf: leaf[own, own], every)
+        return settle(key, posterior, said, obs, action, disagreement(posterior, every.mean) > posterior.limit)
 
     return step
 

@@ -24,7 +24,7 @@ from ..types import BadInput, Box, Discrete, Posterior, Task
 
 RESULT = "posterior.json"
 WORK = ".work"
-REST = ("starts", "low", "high", "noise_scale", "room")  # of a posterior, beside its worlds
+REST = ("starts", "low", "high", "noise_scale", "room", "limit")  # of a posterior, beside its worlds
 
 
 def write(path: Path, content: bytes) -> None:
@@ -74,9 +74,9 @@ class Folder:
             self.path.parent.rmdir()
 
 
-def identity(fingerprint: str, seed: int, settings: Sequence[Any], version: str) -> str:
-    """What makes two runs the same one: the log, the seed, the settings and the version of the program."""
-    asked = json.dumps([fingerprint, seed, [hypers.asdict(s) for s in settings], version], sort_keys=True)
+def identity(fingerprint: str, seed: int, settings: Sequence[Any], version: str, *more: Any) -> str:
+    """What makes two runs the same one: the log, the seed, the settings, the version, and what else was asked."""
+    asked = json.dumps([fingerprint, seed, [hypers.asdict(s) for s in settings], version, *more], sort_keys=True)
     return hashlib.sha256(asked.encode()).hexdigest()[:16]
 
 
@@ -99,7 +99,7 @@ def save_posterior(out: Path, choice: PosteriorChoice, facts: dict[str, Any]) ->
     arrays = f"posterior-{hashlib.sha256(content).hexdigest()[:12]}.npz"
     write(out / arrays, content)
     task = posterior.task
-    space = {"choices": task.actions.n} if isinstance(task.actions, Discrete) else task.actions._asdict()
+    space = actions_dict(task.actions)
     result = {
         **facts,
         "settings": [
@@ -110,13 +110,14 @@ def save_posterior(out: Path, choice: PosteriorChoice, facts: dict[str, Any]) ->
         "reference": choice.reference,
         "pil": pil_dict(choice.pil, task, whole=True),
         "noise_scale": float(posterior.noise_scale),
-        "replay": _replay_dict(choice.replay),
+        "replay": replay_dict(choice.replay),
         "notes": list(choice.notes),
         "world": {
             "arrays": arrays,
             "activation": choice.points[choice.index].activation,
             "folds": posterior.folds,
             "terminates": posterior.terminates,
+            "wary": posterior.wary,
             "members": posterior.members,
             "task": {"horizon": task.horizon, "discount": task.discount, "actions": space},
         },
@@ -143,11 +144,22 @@ def pil_dict(score: PIL, task: Task, whole: bool = False) -> dict[str, Any]:
     }
     if not whole:
         return sums
-    outputs = {name: np.asarray(getattr(score, name)).tolist() for name in PIL._fields if name != "members"}
+    outputs = {
+        name: np.asarray(getattr(score, name)).tolist() for name in PIL._fields if name not in ("members", "apart")
+    }
     return {**sums, "outputs": outputs, "released": score.released}
 
 
-def _replay_dict(curve: Replay | None) -> dict[str, Any] | None:
+def actions_dict(actions: Box | Discrete) -> dict[str, Any]:
+    """A space of actions as JSON; `actions_of` reads it back."""
+    return {"choices": actions.n} if isinstance(actions, Discrete) else actions._asdict()
+
+
+def actions_of(given: dict[str, Any]) -> Box | Discrete:
+    return Discrete(given["choices"]) if "choices" in given else Box(tuple(given["low"]), tuple(given["high"]))
+
+
+def replay_dict(curve: Replay | None) -> dict[str, Any] | None:
     return None if curve is None else {name: np.asarray(v).tolist() for name, v in curve._asdict().items()}
 
 
@@ -169,10 +181,7 @@ def load_posterior(out: str | os.PathLike[str]) -> Posterior:
         world = result["world"]
         with np.load(folder / world["arrays"], allow_pickle=False) as file:
             arrays = {name: jnp.asarray(file[name]) for name in file.files}
-        given = world["task"]["actions"]
-        actions = (
-            Discrete(given["choices"]) if "choices" in given else Box(tuple(given["low"]), tuple(given["high"]))
-        )
+        actions = actions_of(world["task"]["actions"])
         return Posterior(
             theta=_theta(arrays),
             **{name: arrays[name] for name in REST},
@@ -180,6 +189,7 @@ def load_posterior(out: str | os.PathLike[str]) -> Posterior:
             task=Task(world["task"]["horizon"], world["task"]["discount"], actions),
             folds=world["folds"],
             terminates=world["terminates"],
+            wary=world["wary"],
         )
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
         raise BadInput(f"{folder}: the posterior in it is damaged or of another version") from None

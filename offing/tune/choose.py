@@ -16,11 +16,12 @@ from ..pil import PIL, chance, evidence, judge
 from ..planner._plan import Planned, plan
 from ..posterior import ensemble
 from ..posterior.replay import Replay, replay
+from ..posterior.walk import disagreement
 from ..types import BadInput, Dataset, Key, Planner, Policy, Posterior, Progress
 from ..value.predictive import rollouts
 from .sweep import Shelf, sweep
 
-
+DOUBT = 1.5  # an imagined step of which worlds are less sure than this many times the worst of the log ends
 ROUNDS = 8  # how often a plan is held against worlds it was not trained in
 GLANCES = 16  # episodes a world, each time
 TABLE = 1_024  # starts, repeated if there are fewer, so that logs of all sizes share a program
@@ -65,7 +66,13 @@ def choose_posterior(
     each = max(s.folds * s.members for s in settings) * len(data.episode) * (data.steps.obs.shape[1] + 2) * 8
     on_device = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), parts._replace(held=np.zeros(0))))
     fitted = sweep(
-        "fit", _fitter(terminates, ensemble.walled(data)), settings, *on_device, bytes_each=each, shelf=shelf, progress=progress
+        "fit",
+        _fitter(terminates, ensemble.walled(data)),
+        settings,
+        *on_device,
+        bytes_each=each,
+        shelf=shelf,
+        progress=progress,
     )
     worlds = [ensemble.posterior(f, h, data, task) for f, h in zip(fitted, settings, strict=True)]
 
@@ -80,6 +87,7 @@ def choose_posterior(
     scores = tuple(judge(f, noise, share) for f in found)
     index = best([s.total for s in scores], [s.imbalance for s in scores], [s.calibrated for s in scores])
     picked, curve = _with_scale(worlds[index], key, held)
+    picked = limited(picked, held)
     if curve is None:
         notes.append("no runs of steps to replay, so all of the learned variance counts as chance")
     if not terminates:
@@ -90,6 +98,9 @@ def choose_posterior(
     return PosteriorChoice(index, tuple(settings), scores, nll, picked, curve, reference, tuple(notes))
 
 
+PLENTY = 50_000  # rows of which a fifth more is no longer worth the time
+
+
 def refit(
     key: Key,
     log: Log,
@@ -98,14 +109,20 @@ def refit(
     shelf: Shelf | None = None,
     progress: Progress | None = None,
 ) -> Posterior:
-    """The chosen setting, fitted once more to folds of all rows: what was held out to choose it need not be lost."""
+    """The chosen setting, fitted once more, to folds of all rows: what was held out to choose it is not lost.
+
+    A log of plenty of rows keeps the worlds it was chosen by.
+    """
     data, hypers = log.data, choice.points[choice.index]
+    if data.rows > PLENTY:
+        return choice.picked
     parts, _ = split(data, seed, hypers.folds, held=0.0)
     terminates = bool(np.any(data.steps.done[: data.rows]))
     args = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), parts._replace(held=np.zeros(0))))
     run = _fitter(terminates, ensemble.walled(data))
     fitted = sweep("refit", run, [hypers], *args, shelf=shelf, progress=progress)[0]
-    return ensemble.posterior(fitted, hypers, data, log.task, float(choice.picked.noise_scale))
+    worlds = ensemble.posterior(fitted, hypers, data, log.task, float(choice.picked.noise_scale))
+    return replace(worlds, limit=choice.picked.limit)
 
 
 def best(totals: Sequence[float], imbalances: Sequence[float], calibrated: Sequence[bool]) -> int:
@@ -119,6 +136,19 @@ def best(totals: Sequence[float], imbalances: Sequence[float], calibrated: Seque
 def _fitter(terminates: bool, at_walls: bool) -> Callable[..., ensemble.Fitted]:
     """One function per answer, so that compiled programs are found again."""
     return lambda hypers, key, data, parts: ensemble.fit(key, hypers, data, parts, terminates, at_walls)
+
+
+def limited(posterior: Posterior, held: Dataset, most: int = 4096) -> Posterior:
+    """The posterior with the limit of its disagreement: DOUBT times the most, fold by fold, on held-out rows."""
+    if not posterior.wary:
+        return posterior
+    rows = np.unique(np.linspace(0, held.rows - 1, min(most, held.rows)).astype(int))
+    steps = jax.tree.map(lambda leaf: leaf[rows], held.steps)
+    folds = [posterior.fold(i) for i in range(posterior.folds)]
+    say = jax.jit(
+        lambda p: disagreement(p, jax.vmap(p.predict, (0, None, None))(p.theta, steps.obs, steps.action).mean)
+    )
+    return replace(posterior, limit=jnp.asarray(DOUBT * np.mean([np.max(say(p)) for p in folds]), jnp.float32))
 
 
 def _with_scale(posterior: Posterior, key: Key, held: Any) -> tuple[Posterior, Replay | None]:

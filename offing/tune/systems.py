@@ -68,7 +68,7 @@ def planned(
     shelf: Shelf | None = None,
     progress: Progress | None = None,
 ) -> Result:
-    """Algorithm 1 from its second line on: what is planned in, and promised by, a posterior that is there already."""
+    """Algorithm 1 from its second line on: what is planned in, and promised by, a posterior that is there."""
     k1, k2 = jax.random.split(key)
     own, held = worlds.fold(0), worlds.fold(1)
     policy = choose_policy(k1, planners.get("rppo"), plans, log.data, own, held, "rppo", shelf, progress)

@@ -65,7 +65,9 @@ class ValueEstimate(NamedTuple):
     @property
     def epistemic(self) -> float:
         """Standard deviation between worlds, cleared of the number of episodes."""
-        between = np.var(self.worlds, ddof=1) - self.aleatoric**2 / self.returns.shape[1] if self.members > 1 else 0.0
+        between = (
+            np.var(self.worlds, ddof=1) - self.aleatoric**2 / self.returns.shape[1] if self.members > 1 else 0.0
+        )
         return float(np.sqrt(max(between, 0.0)))
 
     @property
@@ -109,7 +111,9 @@ def start_variance(returns: np.ndarray, first: np.ndarray, starts: int) -> float
         return whole / starts
     sums = np.bincount(first, returns, minlength=starts)[used]
     means, n = sums / counts[used], counts[used]
-    within = np.sum((returns - (sums / np.maximum(n, 1))[np.searchsorted(np.flatnonzero(used), first)]) ** 2) / spare
+    within = (
+        np.sum((returns - (sums / np.maximum(n, 1))[np.searchsorted(np.flatnonzero(used), first)]) ** 2) / spare
+    )
     between = np.sum(n * (means - returns.mean()) ** 2) / (used.sum() - 1)
     each = (len(returns) - np.sum(n**2) / len(returns)) / (used.sum() - 1)
     return float(np.clip((between - within) / each, 0.0, whole) / starts)

@@ -25,7 +25,7 @@ class Rollouts(NamedTuple):
     lengths: Array  # [M, K]
     first: Array  # [M, K]  which start it began in
     clipped: Array  # [M, K]  share of its steps whose reward was held to the log's range
-    guarded: Array  # [M, K]  1 if a state had to be held back from leaving everything the log knows
+    guarded: Array  # [M, K]  share of its steps that left what the log knows; all or none if that ends episodes
 
 
 def rollouts(
@@ -52,7 +52,7 @@ def rollouts(
             sums.lengths + alive,
             sums.first,
             sums.clipped + (alive & clipped),
-            jnp.maximum(sums.guarded, (alive & guarded).astype(jnp.float32)),
+            sums.guarded + (alive & guarded),
         )
         row = (seen.obs, action, alive) if path else None
         seen = Seen(obs, action, reward, jnp.zeros(shape))
@@ -65,7 +65,8 @@ def rollouts(
     times = (jax.random.split(k2, task.horizon), jnp.arange(task.horizon))
     carry = (seen, policy.begin(*shape), jnp.ones(shape, bool), sums)
     (_, _, _, sums), rows = jax.lax.scan(one, carry, times)
-    return sums._replace(clipped=sums.clipped / sums.lengths), rows
+    share = jnp.minimum(sums.guarded, 1.0) if posterior.terminates else sums.guarded / sums.lengths
+    return sums._replace(clipped=sums.clipped / sums.lengths, guarded=share), rows
 
 
 class Predictive(NamedTuple):
@@ -104,7 +105,11 @@ def predictive(
 
     def estimate(name: str, steps: float) -> ValueEstimate:
         returns = getattr(found, name)
-        gap = 0.0 if trained is None else float(np.median(getattr(trained, name).mean(1)) - np.median(returns.mean(1)))
+        gap = (
+            0.0
+            if trained is None
+            else float(np.median(getattr(trained, name).mean(1)) - np.median(returns.mean(1)))
+        )
         low, high = float(posterior.low[-1]), float(posterior.high[-1])
         return ValueEstimate(
             returns,
@@ -115,11 +120,13 @@ def predictive(
             bounds=(min(low * steps, low), max(high * steps, high)),
         )
 
-    _, way = _rollouts(k3, policy, posterior, min(copies, VISITS), sampled, path=True)
+    way: Any = _rollouts(k3, policy, posterior, min(copies, VISITS), sampled, path=True)[1]
     logged_mean = behaviour(data, task).mean
     support = Support(
-        outside=outside(data, *(np.asarray(leaf) for leaf in way)),
+        outside=outside(data, *way),
         clipped=float(np.average(found.clipped, weights=found.lengths)),
         guarded=float(found.guarded.mean()),
     )
-    return Predictive(estimate("values", span), estimate("returns", task.horizon), float(found.lengths.mean()), support)
+    return Predictive(
+        estimate("values", span), estimate("returns", task.horizon), float(found.lengths.mean()), support
+    )

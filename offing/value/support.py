@@ -19,10 +19,10 @@ class Support(NamedTuple):
 
     outside: float  # share of steps further from the log than all but 1% of the log is from itself
     clipped: float  # share of steps whose reward was held to the log's range
-    guarded: float  # share of episodes stopped by the explosion guard
+    guarded: float  # share of episodes stopped for leaving what the log knows; of steps, where nothing stops them
 
 
-def outside(data: Dataset, obs: np.ndarray, action: np.ndarray, alive: np.ndarray, seed: int = 0) -> float:
+def outside(data: Dataset, obs: Array, action: Array, alive: Array, seed: int = 0) -> float:
     """Share of the visited steps [T, ...] that are further from the log than its own episodes are from each other.
 
     Distance is to the nearest row, in standard deviations of every observation and action. What is usual is
@@ -33,7 +33,7 @@ def outside(data: Dataset, obs: np.ndarray, action: np.ndarray, alive: np.ndarra
     x = np.concatenate([np.asarray(data.steps.obs[:rows]), np.asarray(data.steps.action[:rows])], -1)
     width = x.std(0)
     x = (x - x.mean(0)) / np.where(width > 0, width, 1.0)
-    went = np.concatenate([obs, action], -1)[np.asarray(alive, bool)]
+    went = np.concatenate([np.asarray(obs), np.asarray(action)], -1)[np.asarray(alive, bool)]
     went = (went[rng.permutation(len(went))[:ROWS]] - _mean(data)) / np.where(width > 0, width, 1.0)
     episode = np.asarray(data.episode)[:rows]
     unit = np.unique(episode, return_inverse=True)[1] if episode[0] >= 0 else np.arange(rows)
@@ -51,8 +51,10 @@ def _mean(data: Dataset) -> np.ndarray:
 
 @jax.jit
 def _nearest(points: Array, rows: Array) -> Array:
-    squared = jnp.sum(jnp.square(points), -1)[:, None] + jnp.sum(jnp.square(rows), -1) - 2 * jnp.matmul(
-        points, rows.T, precision="highest"
+    squared = (
+        jnp.sum(jnp.square(points), -1)[:, None]
+        + jnp.sum(jnp.square(rows), -1)
+        - 2 * jnp.matmul(points, rows.T, precision="highest")
     )
     return jnp.sqrt(jnp.maximum(squared.min(1), 0.0))
 

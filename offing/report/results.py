@@ -1,0 +1,183 @@
+"""What a system found, on disk: the policy, the worlds, the numbers and the page; whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import hypers
+from .. import planner as planners
+from ..tune.systems import Result
+from ..types import BadInput, Policy, Task
+from ..value.estimate import ValueEstimate
+from .page import page
+from .store import actions_dict, actions_of, pil_dict, replay_dict, save_posterior, write
+from .verdict import Verdict
+
+RESULT = "result.json"
+PAGE = "report.html"
+
+
+def found(out: Path) -> dict[str, Any] | None:
+    """The result in a folder, or None if there is none."""
+    try:
+        return json.loads((out / RESULT).read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        raise BadInput(f"{out / RESULT}: damaged; remove it to run again") from None
+
+
+def save_result(
+    out: Path, result: Result, ruling: Verdict, baseline: float | None, level: float, facts: dict[str, Any]
+) -> dict[str, Any]:
+    """Writes posterior, policy, episodes and page, then `result.json`: a result exists once that does."""
+    task = result.worlds.task
+    save_posterior(out, result.posterior._replace(picked=result.worlds), facts)
+    params = jax.tree.leaves(result.picked.params)
+    policy = _arrays(out, "policy", {f"a{i}": np.asarray(leaf) for i, leaf in enumerate(params)})
+    episodes = _arrays(
+        out, "episodes", {"return": result.predicted.returns.returns, "value": result.predicted.value.returns}
+    )
+    mark = result.behaviour.mean if baseline is None else baseline
+    stderr = result.behaviour.stderr if baseline is None else 0.0
+    choice, plans = result.posterior, result.policy
+    told = {
+        "system": result.system,
+        "promise": result.promise,
+        **facts,
+        "posterior": {
+            "settings": [
+                {**hypers.asdict(point), "nll": nll, **pil_dict(score, task)}
+                for point, nll, score in zip(choice.points, choice.nll, choice.scores, strict=True)
+            ],
+            "chosen": choice.index,
+            "replay": replay_dict(choice.replay),
+            "noise_scale": float(result.worlds.noise_scale),
+        },
+        "policy": {
+            "planner": plans.planner,
+            "settings": [
+                {
+                    **hypers.asdict(point),
+                    "score": score,
+                    "own": np.asarray(planned.own).tolist(),
+                    "held": np.asarray(planned.held).tolist(),
+                    "best": int(planned.best),
+                }
+                for point, score, planned in zip(plans.points, plans.scores, plans.planned, strict=True)
+            ],
+            "chosen": plans.index,
+            "arrays": policy,
+            "width": int(result.worlds.starts.shape[1]),
+            "task": {"horizon": task.horizon, "discount": task.discount, "actions": actions_dict(task.actions)},
+        },
+        "pil": pil_dict(result.pil, task, whole=True),
+        "value": value_dict(result.predicted.value, level),
+        "return": value_dict(result.predicted.returns, level),
+        "length": result.predicted.length,
+        "episodes": episodes,
+        "support": result.predicted.support._asdict(),
+        "behaviour": result.behaviour._asdict(),
+        "baseline": mark,
+        "probability": result.predicted.returns.above(mark, stderr),
+        "verdict": {"word": ruling.word, "reasons": list(ruling.reasons)},
+        "notes": list(result.notes),
+        "online_samples": 0,
+    }
+    write(out / PAGE, page(told, np.asarray(result.predicted.returns.returns)).encode())
+    write(out / RESULT, (json.dumps(told, indent=1) + "\n").encode())
+    for kind, name in (("policy", policy), ("episodes", episodes)):
+        for old in out.glob(f"{kind}-*.npz"):
+            if old.name != name:
+                old.unlink(missing_ok=True)
+    return told
+
+
+def _arrays(out: Path, kind: str, arrays: dict[str, np.ndarray]) -> str:
+    """Writes arrays under a name that their content gives them, and says it."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    content = buffer.getvalue()
+    name = f"{kind}-{hashlib.sha256(content).hexdigest()[:12]}.npz"
+    write(out / name, content)
+    return name
+
+
+def value_dict(estimate: ValueEstimate, level: float) -> dict[str, Any]:
+    """A ValueEstimate as JSON."""
+    return {
+        "median": estimate.median,
+        "mean": estimate.mean,
+        "interval": list(estimate.interval(level)),
+        "level": level,
+        "epistemic": estimate.epistemic,
+        "aleatoric": estimate.aleatoric,
+        "stderr": estimate.stderr,
+        "range": list(estimate.range),
+        "starts": float(np.sqrt(estimate.starts)),
+        "gap": estimate.gap,
+        "rare": estimate.rare,
+        "widen": estimate.widen,
+        "worlds": estimate.worlds.tolist(),
+    }
+
+
+def load_policy(out: str | os.PathLike[str]) -> tuple[Policy, Task]:
+    """The policy that `offing sorel` left in a folder, and the task that it is for."""
+    folder = Path(out)
+    told = found(folder)
+    if told is None:
+        raise BadInput(f"{folder}: holds no finished result ({RESULT} is missing)")
+    try:
+        kept = told["policy"]
+        planner = planners.get(kept["planner"])
+        given = kept["settings"][kept["chosen"]]
+        names = set(hypers.names(planner.Hypers))
+        setting = planner.Hypers(**{name: value for name, value in given.items() if name in names})
+        task = Task(kept["task"]["horizon"], kept["task"]["discount"], actions_of(kept["task"]["actions"]))
+        blank = planner.blank(setting, kept["width"], task)
+        with np.load(folder / kept["arrays"], allow_pickle=False) as file:
+            leaves = [jnp.asarray(file[f"a{i}"]) for i in range(len(file.files))]
+        shapes = [leaf.shape for leaf in jax.tree.leaves(blank.params)]
+        if [leaf.shape for leaf in leaves] != shapes:
+            raise ValueError("shapes")
+        return replace(blank, params=jax.tree.unflatten(jax.tree.structure(blank.params), leaves)), task
+    except (OSError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile):
+        raise BadInput(f"{folder}: the policy in it is damaged or of another version") from None
+
+
+def summary(told: dict[str, Any], out: Path) -> list[str]:
+    """What was found, in sentences, the verdict last."""
+    earned, loss = told["return"], told["pil"]
+    low, high = earned["interval"]
+    tried = (
+        f"{len(told['posterior']['settings'])} worlds' and {len(told['policy']['settings'])} planners' settings"
+    )
+    return [
+        f"{told['data']}: {told['rows']:,} rows, seed {told['seed']}, {tried} ({told['scale']}), "
+        f"{told['seconds']:.0f} s",
+        f"PIL {loss['total']:.3g} nats a step = error {loss['error']:.3g} + spread {loss['spread']:.3g}: "
+        f"{loss['word']}",
+        f"predicted return {earned['median']:,.1f}, with {earned['level']:.0%} probability between {low:,.1f} and "
+        f"{high:,.1f}; logged behaviour {told['behaviour']['mean']:,.1f}",
+        *(f"note: {note}" for note in told["notes"]),
+        f"verdict: {told['verdict']['word']}",
+        *(f"  {reason}" for reason in told["verdict"]["reasons"]),
+        f"{out / PAGE}  online samples used: {told['online_samples']}",
+    ]
+
+
+def save_play(out: Path, played: dict[str, Any]) -> None:
+    """`play.json` beside the result that it checks."""
+    write(out / "play.json", (json.dumps(played, indent=1) + "\n").encode())
