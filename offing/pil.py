@@ -21,6 +21,7 @@ from .types import Array, Dataset, Posterior
 FLOOR = 0.01  # least standard deviation of chance, relative to the target's: finer than this PIL does not look
 RIDGE = 3.0  # of the second regressor, on standardised features
 THRESHOLD = 0.25  # the paper's, on |E - V| / (E + V)
+FEWEST = 5  # held-out episodes: on fewer, that E and V agree may be luck
 
 
 class Bound(NamedTuple):
@@ -43,6 +44,7 @@ class PIL(NamedTuple):
     learned: Array  # [D]  variance that the worlds themselves predict
     members: int  # worlds per fold
     apart: Array | float = 0.0  # [D]  variance between the folds' posterior means
+    units: int = FEWEST  # held-out episodes, or rows where the log has none
 
     @property
     def e(self) -> float:
@@ -73,13 +75,19 @@ class PIL(NamedTuple):
         return max(self.e / alone - 1.0, 0.0) if alone > 0 else 0.0
 
     @property
-    def calibrated(self) -> bool:
+    def balanced(self) -> bool:
+        """E and V agree on the rows at hand."""
         return abs(self.imbalance) <= THRESHOLD
 
     @property
+    def calibrated(self) -> bool:
+        """They agree, and there are episodes enough to say so."""
+        return self.balanced and self.units >= FEWEST
+
+    @property
     def word(self) -> str:
-        if self.calibrated:
-            return "calibrated"
+        if self.balanced:
+            return "calibrated" if self.calibrated else "unproven"
         return "over-confident" if self.imbalance > 0 else "over-dispersed"
 
     @property
@@ -112,6 +120,7 @@ class Evidence(NamedTuple):
     members: int
     share: float  # the posterior's own noise scale
     apart: np.ndarray | float = 0.0  # [D]  variance between the folds' means
+    units: int = FEWEST  # held-out episodes, or rows where the log has none
 
     @property
     def unexplained(self) -> np.ndarray:
@@ -128,6 +137,7 @@ def evidence(posterior: Posterior, held: Dataset, most: int = 4096) -> Evidence:
     """The posterior against at most `most` held-out rows, evenly taken, averaged over its folds."""
     rows = np.unique(np.linspace(0, held.rows - 1, min(most, held.rows)).astype(int))
     steps = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[rows], held.steps)
+    episode = np.asarray(held.episode)[: held.rows]
     y = np.concatenate([steps.next_obs - steps.obs, steps.reward[:, None]], -1)
     x = np.concatenate([steps.obs, steps.action], -1)
     mean, std = (np.asarray(a, np.float64) for a in _say(posterior, held.steps.obs[rows], held.steps.action[rows]))
@@ -144,6 +154,7 @@ def evidence(posterior: Posterior, held: Dataset, most: int = 4096) -> Evidence:
         members=members,
         share=float(posterior.noise_scale),
         apart=mean.mean(1).var(0, ddof=1).mean(0) if posterior.folds > 1 else np.zeros(y.shape[1]),
+        units=len(np.unique(episode)) if episode[0] >= 0 else held.rows,
     )
 
 
@@ -203,6 +214,7 @@ def judge(found: Evidence, noise: Array | None = None, share: float | None = Non
         learned=found.learned,
         members=found.members,
         apart=found.apart,
+        units=found.units,
     )
 
 

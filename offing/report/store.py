@@ -139,13 +139,16 @@ def pil_dict(score: PIL, task: Task, whole: bool = False) -> dict[str, Any]:
         "total": score.total,
         "imbalance": score.imbalance,
         "calibrated": score.calibrated,
+        "units": score.units,
         "word": score.word,
         "bound": score.bound(task.discount)._asdict(),
     }
     if not whole:
         return sums
     outputs = {
-        name: np.asarray(getattr(score, name)).tolist() for name in PIL._fields if name not in ("members", "apart")
+        name: np.asarray(getattr(score, name)).tolist()
+        for name in PIL._fields
+        if name not in ("members", "apart", "units")
     }
     return {**sums, "outputs": outputs, "released": score.released}
 

@@ -111,6 +111,11 @@ def _calibrated(pil: PIL) -> Answer:
         return _answer(
             GO, question, f"on held-out rows their error (E = {e}) agrees with the spread between them (V = {v})"
         )
+    if pil.balanced:
+        few = (
+            f"error (E = {e}) and spread (V = {v}) agree, but on {pil.units} held-out episodes, which may be luck"
+        )
+        return _answer(UNKNOWN, question, few)
     compared = "exceeds" if pil.imbalance > 0 else "falls short of"
     apart = _apart(abs(pil.imbalance), THRESHOLD)
     because = f"they are {pil.word}; on held-out rows their error (E = {e}) {compared} the spread between them "

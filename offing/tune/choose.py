@@ -85,14 +85,18 @@ def choose_posterior(
     share = float(_with_scale(worlds[reference], key, held)[0].noise_scale)
     noise = chance(found[reference]._replace(share=share))
     scores = tuple(judge(f, noise, share) for f in found)
-    index = best([s.total for s in scores], [s.imbalance for s in scores], [s.calibrated for s in scores])
+    index = best([s.total for s in scores], [s.imbalance for s in scores], [s.balanced for s in scores])
     picked, curve = _with_scale(worlds[index], key, held)
     picked = limited(picked, held)
     if curve is None:
         notes.append("no runs of steps to replay, so all of the learned variance counts as chance")
     if not terminates:
         notes.append("no episode in the log ended by itself, so imagined ones end at the horizon alone")
-    if not scores[index].calibrated:
+    if scores[index].word == "unproven":
+        notes.append(
+            f"E and V agree, but on {scores[index].units} held-out episodes: too few to call it calibrated"
+        )
+    elif not scores[index].calibrated:
         notes.append(f"no setting is calibrated; the least imbalanced is {scores[index].word}")
     nll = tuple(float(np.mean(f.nll)) for f in fitted)
     return PosteriorChoice(index, tuple(settings), scores, nll, picked, curve, reference, tuple(notes))
@@ -125,10 +129,10 @@ def refit(
     return replace(worlds, limit=choice.picked.limit)
 
 
-def best(totals: Sequence[float], imbalances: Sequence[float], calibrated: Sequence[bool]) -> int:
-    """Lowest PIL among the calibrated; if there are none, the least imbalanced."""
-    if any(calibrated):
-        return int(np.argmin(np.where(calibrated, totals, np.inf)))
+def best(totals: Sequence[float], imbalances: Sequence[float], balanced: Sequence[bool]) -> int:
+    """Lowest PIL among the balanced; if there are none, the least imbalanced."""
+    if any(balanced):
+        return int(np.argmin(np.where(balanced, totals, np.inf)))
     return int(np.argmin(np.abs(imbalances)))
 
 
