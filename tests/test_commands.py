@@ -19,6 +19,22 @@ from offing.__main__ import main
 from offing.report import store
 
 ROWS = ("--rows", "300", "--scale", "smoke")
+RESULT = {
+    "system",
+    "promise",
+    "rows",
+    "seed",
+    "scale",
+    "posterior",
+    "policy",
+    "pil",
+    "value",
+    "return",
+    "support",
+    "verdict",
+    "seconds",
+    "online_samples",
+}
 KEYS = {"rows", "seed", "settings", "chosen", "pil", "seconds", "online_samples", "noise_scale", "replay", "notes"}
 
 
@@ -52,7 +68,7 @@ def test_the_table_shows_every_setting_and_the_choice(finished, capsys):
     assert main(["posterior", "offing:cartpole", *ROWS, "--out", str(finished)]) == 0
     shown = capsys.readouterr()
     assert "already finished" in shown.err
-    assert len(re.findall(r"[+-]\d\.\d\d +(over-|calibrated)", shown.out)) == len(offing.space("smoke"))
+    assert len(re.findall(r"[+-]\d\.\d\d +(over-|calibrated|unproven)", shown.out)) == len(offing.space("smoke"))
     assert shown.out.count("→") == 1
     assert "online samples used: 0" in shown.out
 
@@ -129,12 +145,95 @@ def test_collect_and_then_use_it(tmp_path, capsys):
     assert sorted(file.name for file in tmp_path.iterdir()) == ["log.npz"]
 
 
+@pytest.fixture(scope="module")
+def solved(tmp_path_factory):
+    out = tmp_path_factory.mktemp("sorel") / "out"
+    code = main(["sorel", "offing:cartpole", *ROWS, "--out", str(out)])
+    return out, code
+
+
+def test_sorel_writes_what_it_promises(solved):
+    out, code = solved
+    result = json.loads((out / "result.json").read_text())
+    assert result.keys() >= RESULT
+    assert (result["system"], result["promise"], result["online_samples"]) == ("sorel", "value", 0)
+    assert code == {"GO": 0, "NO-GO": 3, "NOT-ENOUGH-EVIDENCE": 4}[result["verdict"]["word"]]
+    assert len(result["verdict"]["reasons"]) >= 4
+    for name in ("value", "return"):
+        told = result[name]
+        assert told.keys() >= {"median", "mean", "interval", "level", "epistemic", "aleatoric", "stderr"}
+        assert told["interval"][0] <= told["median"] <= told["interval"][1]
+    assert len(result["policy"]["settings"]) == len(offing.rppo_space("smoke"))
+    page = (out / "report.html").read_text()
+    assert result["verdict"]["word"] in page
+    assert "online samples used: 0" in page
+    assert not list(out.glob(".work"))
+    assert offing.load_posterior(out).folds == 2
+
+
+def test_a_saved_policy_acts_as_before(solved):
+    policy, task = offing.load_policy(solved[0])
+    again, _ = offing.load_policy(solved[0])
+    seen = offing.Seen(np.ones((3, 4), np.float32), np.zeros((3, 2), np.float32), np.zeros(3), np.ones(3))
+    one, two = (p.act(p.params, p.begin(3), seen, None)[0] for p in (policy, again))
+    np.testing.assert_array_equal(one, two)
+    assert one.shape == (3, task.actions.width)
+    assert np.asarray(one).sum() == 3  # one choice each
+
+
+def test_sorel_does_not_run_twice_nor_over_another_run(solved, capsys):
+    out, code = solved
+    assert main(["sorel", "offing:cartpole", *ROWS, "--out", str(out)]) == code
+    assert "already finished" in capsys.readouterr().err
+    assert main(["sorel", "offing:cartpole", *ROWS, "--baseline", "400", "--out", str(out)]) == 2
+    assert "another run" in capsys.readouterr().err
+
+
+def test_play_puts_the_truth_beside_the_prediction(solved, capsys):
+    pytest.importorskip("gymnax")
+    out, _ = solved
+    assert main(["play", str(out), "--env", "CartPole-v1", "--episodes", "20"]) == 0
+    played = json.loads((out / "play.json").read_text())
+    assert played["episodes"] == 20
+    assert played["inside"] == (
+        played["predicted"]["interval"][0] <= played["return"]["mean"] <= played["predicted"]["interval"][1]
+    )
+    assert "realised return" in capsys.readouterr().out
+    assert main(["play", str(out), "--env", "Pendulum-v1"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone", "other", "none"])
+def test_a_damaged_policy_is_one_line(solved, tmp_path, damage):
+    for file in solved[0].iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    arrays = next(tmp_path.glob("policy-*.npz"))
+    if damage == "cut":
+        arrays.write_bytes(arrays.read_bytes()[:500])
+    elif damage == "gone":
+        arrays.unlink()
+    elif damage == "other":
+        (tmp_path / "result.json").write_text("{}")
+    else:
+        (tmp_path / "result.json").unlink()
+    with pytest.raises(offing.BadInput) as caught:
+        offing.load_policy(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("flags", [("--level", "1.5"), ("--baseline", "nan"), ("--rows", "1")])
+def test_sorel_refuses_nonsense_in_one_line(tmp_path, capsys, flags):
+    assert main(["sorel", "offing:cartpole", "--scale", "smoke", *flags, "--out", str(tmp_path / "out")]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
 def test_help_names_the_commands(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["--help"])
     assert stop.value.code == 0
     shown = capsys.readouterr().out
-    assert all(word in shown for word in ("collect", "posterior", "calibrated"))
+    assert all(word in shown for word in ("collect", "posterior", "sorel", "play", "NO-GO"))
     with pytest.raises(SystemExit) as stop:
         main(["posterior", "offing:pendulum", "--scale", "enormous", "--out", "x"])
     assert stop.value.code == 2

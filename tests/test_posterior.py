@@ -146,7 +146,7 @@ def counted():
 
     def run(hypers, key, data, split):
         traces.append(type(hypers.lr).__name__)
-        return ensemble.fit(key, hypers, data, split, terminates=False)
+        return ensemble.fit(key, hypers, data, split, terminates=False, at_walls=False)
 
     return run, traces
 
@@ -295,23 +295,29 @@ def test_the_linear_yardstick_sees_only_rows_in_use():
 # ---- gradients written by hand
 
 
+@pytest.mark.parametrize("walled", [False, True])
 @pytest.mark.parametrize("beta", [0.0, 0.5, 1.0])
-def test_head_loss_has_the_gradient_of_its_formula(beta):
+def test_head_loss_has_the_gradient_of_its_formula(beta, walled):
     """With stops where the docstring has them: the variance does not shape the features, nor weigh the mean."""
     k1, k2, k3, k4 = jax.random.split(jax.random.key(5), 4)
     last = Layer(0.7 * jax.random.normal(k1, (6, 5)), jnp.linspace(-1, 0.4, 6))
     low, high, floor = jnp.array([-3.0, -1.5, -0.4]), jnp.array([0.5, 0.2, 1.0]), jnp.asarray(-0.5)
     features, y = jax.random.normal(k2, (13, 5)), jax.random.normal(k3, (13, 3))
-    b = ensemble.Batch(
-        jnp.zeros((13, 1)), y, jax.random.exponential(k4, (13,)), jnp.zeros((13, 0)), jnp.zeros((13, 0))
-    )
+    none = jnp.zeros((13, 0))
+    sides = jnp.sign(jnp.round(jax.random.normal(k4, (13, 3)))) if walled else none
+    b = ensemble.Batch(jnp.zeros((13, 1)), y, jax.random.exponential(k4, (13,)), none, none, sides)
     stop = jax.lax.stop_gradient
 
     def formula(last, low, high, features):
         mean = dense(last, features)[:, :3]
         raw = dense(last, stop(features))[:, 3:]
         logvar = jnp.maximum(soft_clamp(raw, low, high), floor)
-        squared = jnp.square(y - mean)
+        off = y - mean
+        if walled:
+            free = ((sides > 0) & (mean > y)) | ((sides < 0) & (mean < y))  # beyond a wall at no cost
+            assert float(jnp.mean(stop(free))) > 0
+            off = jnp.where(free, 0.0, off)
+        squared = jnp.square(off)
         each = squared * stop(jnp.exp((beta - 1) * logvar)) + logvar + stop(squared) * jnp.exp(-logvar)
         return 3 * jnp.mean(b.weight * each.sum(-1))
 

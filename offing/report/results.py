@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
 import os
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +17,19 @@ from ..tune.systems import Result
 from ..types import BadInput, Policy, Task
 from ..value.estimate import ValueEstimate
 from .page import page
-from .store import actions_dict, actions_of, pil_dict, replay_dict, save_posterior, write
+from .store import (
+    actions_dict,
+    actions_of,
+    drop_others,
+    keep,
+    pil_dict,
+    read_json,
+    replay_dict,
+    save_posterior,
+    unpack,
+    write,
+    write_json,
+)
 from .verdict import Verdict
 
 RESULT = "result.json"
@@ -30,12 +38,7 @@ PAGE = "report.html"
 
 def found(out: Path) -> dict[str, Any] | None:
     """The result in a folder, or None if there is none."""
-    try:
-        return json.loads((out / RESULT).read_text())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError):
-        raise BadInput(f"{out / RESULT}: damaged; remove it to run again") from None
+    return read_json(out / RESULT)
 
 
 def save_result(
@@ -45,8 +48,8 @@ def save_result(
     task = result.worlds.task
     save_posterior(out, result.posterior._replace(picked=result.worlds), facts)
     params = jax.tree.leaves(result.picked.params)
-    policy = _arrays(out, "policy", {f"a{i}": np.asarray(leaf) for i, leaf in enumerate(params)})
-    episodes = _arrays(
+    policy = keep(out, "policy", {f"a{i}": np.asarray(leaf) for i, leaf in enumerate(params)})
+    episodes = keep(
         out, "episodes", {"return": result.predicted.returns.returns, "value": result.predicted.value.returns}
     )
     mark = result.behaviour.mean if baseline is None else baseline
@@ -96,22 +99,10 @@ def save_result(
         "online_samples": 0,
     }
     write(out / PAGE, page(told, np.asarray(result.predicted.returns.returns)).encode())
-    write(out / RESULT, (json.dumps(told, indent=1) + "\n").encode())
-    for kind, name in (("policy", policy), ("episodes", episodes)):
-        for old in out.glob(f"{kind}-*.npz"):
-            if old.name != name:
-                old.unlink(missing_ok=True)
+    write_json(out / RESULT, told)
+    drop_others(out, "policy", policy)
+    drop_others(out, "episodes", episodes)
     return told
-
-
-def _arrays(out: Path, kind: str, arrays: dict[str, np.ndarray]) -> str:
-    """Writes arrays under a name that their content gives them, and says it."""
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)  # type: ignore[arg-type]
-    content = buffer.getvalue()
-    name = f"{kind}-{hashlib.sha256(content).hexdigest()[:12]}.npz"
-    write(out / name, content)
-    return name
 
 
 def value_dict(estimate: ValueEstimate, level: float) -> dict[str, Any]:
@@ -127,6 +118,7 @@ def value_dict(estimate: ValueEstimate, level: float) -> dict[str, Any]:
         "range": list(estimate.range),
         "starts": float(np.sqrt(estimate.starts)),
         "gap": estimate.gap,
+        "common": estimate.common,
         "rare": estimate.rare,
         "widen": estimate.widen,
         "worlds": estimate.worlds.tolist(),
@@ -147,13 +139,13 @@ def load_policy(out: str | os.PathLike[str]) -> tuple[Policy, Task]:
         setting = planner.Hypers(**{name: value for name, value in given.items() if name in names})
         task = Task(kept["task"]["horizon"], kept["task"]["discount"], actions_of(kept["task"]["actions"]))
         blank = planner.blank(setting, kept["width"], task)
-        with np.load(folder / kept["arrays"], allow_pickle=False) as file:
-            leaves = [jnp.asarray(file[f"a{i}"]) for i in range(len(file.files))]
+        arrays = unpack(folder / kept["arrays"])
+        leaves = [jnp.asarray(arrays[f"a{i}"]) for i in range(len(arrays))]
         shapes = [leaf.shape for leaf in jax.tree.leaves(blank.params)]
         if [leaf.shape for leaf in leaves] != shapes:
             raise ValueError("shapes")
         return replace(blank, params=jax.tree.unflatten(jax.tree.structure(blank.params), leaves)), task
-    except (OSError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile):
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
         raise BadInput(f"{folder}: the policy in it is damaged or of another version") from None
 
 
@@ -180,4 +172,4 @@ def summary(told: dict[str, Any], out: Path) -> list[str]:
 
 def save_play(out: Path, played: dict[str, Any]) -> None:
     """`play.json` beside the result that it checks."""
-    write(out / "play.json", (json.dumps(played, indent=1) + "\n").encode())
+    write_json(out / "play.json", played)

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,51 @@ def save_columns(path: Path, columns: dict[str, np.ndarray]) -> None:
     write(path, buffer.getvalue())
 
 
+def pack(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """Arrays by name, as the content of an `.npz` file."""
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    return buffer.getvalue()
+
+
+def unpack(path: Path) -> dict[str, np.ndarray]:
+    """The arrays of an `.npz` file; ValueError if it is damaged, OSError if it is not there."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (KeyError, zipfile.BadZipFile) as error:
+        raise ValueError(str(error)) from error
+
+
+def keep(out: Path, kind: str, arrays: Mapping[str, np.ndarray]) -> str:
+    """Writes arrays under a name that their content gives them, and says it."""
+    content = pack(arrays)
+    name = f"{kind}-{hashlib.sha256(content).hexdigest()[:12]}.npz"
+    write(out / name, content)
+    return name
+
+
+def drop_others(out: Path, kind: str, name: str) -> None:
+    """Removes what earlier runs kept of that kind."""
+    for old in out.glob(f"{kind}-*.npz"):
+        if old.name != name:
+            old.unlink(missing_ok=True)
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """What a result says, or None if there is none."""
+    try:
+        return json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError):
+        raise BadInput(f"{path}: damaged; remove it to run again") from None
+
+
+def write_json(path: Path, told: Mapping[str, Any]) -> None:
+    write(path, (json.dumps(told, indent=1) + "\n").encode())
+
+
 class Folder:
     """A shelf on disk: finished chunks of one run, known by what the run was asked."""
 
@@ -56,15 +101,13 @@ class Folder:
 
     def get(self, name: str) -> list[np.ndarray] | None:
         try:
-            with np.load(self.path / f"{name}.npz", allow_pickle=False) as file:
-                return [file[f"a{i}"] for i in range(len(file.files))]
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile):
+            found = unpack(self.path / f"{name}.npz")
+            return [found[f"a{i}"] for i in range(len(found))]
+        except (OSError, ValueError, KeyError):
             return None  # not there, or left unreadable by a crash: do it again
 
     def put(self, name: str, arrays: Sequence[np.ndarray]) -> None:
-        buffer = io.BytesIO()
-        np.savez(buffer, **{f"a{i}": array for i, array in enumerate(arrays)})  # type: ignore[arg-type]
-        write(self.path / f"{name}.npz", buffer.getvalue())
+        write(self.path / f"{name}.npz", pack({f"a{i}": array for i, array in enumerate(arrays)}))
 
     def clear(self) -> None:
         """Removes the chunks of this run, and of any other in the same place: the result stands without them."""
@@ -82,22 +125,13 @@ def identity(fingerprint: str, seed: int, settings: Sequence[Any], version: str,
 
 def finished(out: Path) -> dict[str, Any] | None:
     """The result in a folder, or None if there is none."""
-    try:
-        return json.loads((out / RESULT).read_text())
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError):
-        raise BadInput(f"{out / RESULT}: damaged; remove it to run again") from None
+    return read_json(out / RESULT)
 
 
 def save_posterior(out: Path, choice: PosteriorChoice, facts: dict[str, Any]) -> dict[str, Any]:
     """Writes the arrays, then `posterior.json`, which names them: a result exists once the JSON does."""
     posterior = choice.picked
-    buffer = io.BytesIO()
-    np.savez(buffer, **_named(posterior))  # type: ignore[arg-type]
-    content = buffer.getvalue()
-    arrays = f"posterior-{hashlib.sha256(content).hexdigest()[:12]}.npz"
-    write(out / arrays, content)
+    arrays = keep(out, "posterior", _named(posterior))
     task = posterior.task
     space = actions_dict(task.actions)
     result = {
@@ -123,10 +157,8 @@ def save_posterior(out: Path, choice: PosteriorChoice, facts: dict[str, Any]) ->
         },
         "online_samples": 0,
     }
-    write(out / RESULT, (json.dumps(result, indent=1) + "\n").encode())
-    for old in out.glob("posterior-*.npz"):
-        if old.name != arrays:
-            old.unlink(missing_ok=True)
+    write_json(out / RESULT, result)
+    drop_others(out, "posterior", arrays)
     return result
 
 
@@ -182,8 +214,7 @@ def load_posterior(out: str | os.PathLike[str]) -> Posterior:
         raise BadInput(f"{folder}: holds no finished posterior ({RESULT} is missing)")
     try:
         world = result["world"]
-        with np.load(folder / world["arrays"], allow_pickle=False) as file:
-            arrays = {name: jnp.asarray(file[name]) for name in file.files}
+        arrays = {name: jnp.asarray(leaf) for name, leaf in unpack(folder / world["arrays"]).items()}
         actions = actions_of(world["task"]["actions"])
         return Posterior(
             theta=_theta(arrays),
@@ -194,7 +225,7 @@ def load_posterior(out: str | os.PathLike[str]) -> Posterior:
             terminates=world["terminates"],
             wary=world["wary"],
         )
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile):
+    except (OSError, ValueError, KeyError, TypeError):
         raise BadInput(f"{folder}: the posterior in it is damaged or of another version") from None
 
 

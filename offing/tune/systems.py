@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
-import numpy as np
 
 from .. import planner as planners
 from ..data import Behaviour, Log, behaviour
@@ -79,7 +78,7 @@ def planned(
         log.data,
         own=tabled(own),
         copies=copies,
-        widen=float(np.sqrt(max(1.0, posterior.pil.e / max(posterior.pil.v, 1e-30)))),
+        loss=posterior.pil,
     )
     notes = (*log.notes, *posterior.notes)
     return Result("sorel", "value", posterior, worlds, policy, predicted, behaviour(log.data, log.task), notes)

@@ -6,7 +6,8 @@ distribution; its median is the estimate (the paper's posterior predictive media
     between   the worlds do not agree: t-distributed, as they are few
     drawn     each world's mean is taken over finitely many episodes (contained in what is seen between them)
     starts    the log showed finitely many starts
-    gap       worlds that the plan was trained in say more than worlds that it was not
+    gap       worlds that the plan was trained in say more than worlds that it was not: the use it makes of errors
+              that held-out worlds do not share, and `common` times as much may be its use of those they do
     rare      an episode that goes as the log's go may come once in as many as were rolled out, and none did
 
 and the interval is median +- t * sqrt(sum of their variances).
@@ -26,6 +27,7 @@ class ValueEstimate(NamedTuple):
     returns: np.ndarray  # [M, K]  of episode k in world m
     starts: float = 0.0  # variance of the value from knowing finitely many starts
     gap: float = 0.0  # value in the plan's own worlds, less the value here
+    common: float = 0.0  # error that all folds share, relative to error that each has alone (PIL.common)
     widen: float = 1.0  # the worlds' spread is too small by this factor, by what PIL says
     rare: float = 0.0  # what the value would lose to one more episode, if that went as the log's go
     bounds: tuple[float, float] = (-np.inf, np.inf)  # least and most that the log's rewards can add up to
@@ -78,7 +80,8 @@ class ValueEstimate(NamedTuple):
     def deviation(self) -> float:
         """Standard deviation of the true value about the median, all doubts together."""
         between = np.var(self.worlds, ddof=1) if self.members > 1 else self.aleatoric**2
-        total = (1 + 1 / self.members) * between * self.widen**2 + self.starts + self.gap**2 + self.rare**2
+        total = (1 + 1 / self.members) * between * self.widen**2 + self.starts + self.rare**2
+        total += ((1 + self.common) * self.gap) ** 2
         return float(np.sqrt(total))
 
     def interval(self, level: float = 0.9) -> tuple[float, float]:

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..data import behaviour
+from ..pil import PIL
 from ..posterior.walk import watched
 from ..types import Array, Dataset, Key, Policy, Posterior, Seen
 from .estimate import ValueEstimate, start_variance
@@ -89,11 +90,13 @@ def predictive(
     own: Posterior | None = None,
     copies: int = 256,
     sampled: bool = False,
-    widen: float = 1.0,
+    loss: PIL | None = None,
 ) -> Predictive:
     """The policy's value in the worlds of `posterior`, and how much of its way the log supports.
 
-    `own` are the worlds it was trained in: what it earns more in them is counted as doubt. `data` is the log;
+    `own` are the worlds it was trained in: what it earns more in them is counted as doubt. `loss` is the
+    posterior's: it says how much too small the worlds' spread is, and how much of their error they share (wary
+    worlds end where a plan could make much of that, so there it is not counted). `data` is the log;
     `posterior.starts` may be a table that repeats its starts.
     """
     k1, k2, k3 = jax.random.split(key, 3)
@@ -115,7 +118,8 @@ def predictive(
             returns,
             starts=start_variance(returns, found.first % starts, starts),
             gap=gap,
-            widen=widen,
+            common=0.0 if loss is None or posterior.wary else loss.common,
+            widen=1.0 if loss is None else float(np.sqrt(max(1.0, loss.e / max(loss.v, 1e-30)))),
             rare=abs(float(np.median(returns.mean(1))) - steps / task.horizon * logged_mean) / (copies + 1),
             bounds=(min(low * steps, low), max(high * steps, high)),
         )

@@ -1,0 +1,90 @@
+"""SOReL as a whole, tiny: what it returns hangs together, and a second run finds what the first one kept."""
+
+from dataclasses import replace
+
+import jax
+import numpy as np
+import pytest
+
+import offing
+from offing.posterior import spaces
+from offing.tune.choose import TABLE, limited, tabled
+
+MODELS = [replace(spaces.SMALL, width=16, updates=60, members=3, elites=2, own=own) for own in (0.1, 1.0)]
+PLANS = offing.rppo_space("smoke")
+
+
+class Shelf:
+    """Chunks in memory, and how often they were asked for and put."""
+
+    def __init__(self):
+        self.kept, self.puts = {}, 0
+
+    def get(self, name):
+        return self.kept.get(name)
+
+    def put(self, name, arrays):
+        self.puts += 1
+        self.kept[name] = list(arrays)
+
+
+@pytest.fixture(scope="module")
+def log():
+    return offing.load("offing:cartpole", 400)
+
+
+@pytest.fixture(scope="module")
+def found(log):
+    shelf, told = Shelf(), []
+    progress = lambda what, done, total: told.append((what, done, total))
+    result = offing.sorel(jax.random.key(0), log, MODELS, PLANS, copies=8, shelf=shelf, progress=progress)
+    return result, shelf, told
+
+
+def test_it_says_what_was_run_and_how_far_it_is(found):
+    result, _, told = found
+    assert (result.system, result.promise) == ("sorel", "value")
+    assert len(result.policy.points) == len(result.policy.scores) == len(result.policy.policies) == len(PLANS)
+    assert result.policy.scores[result.policy.index] == max(result.policy.scores)
+    assert {what for what, _, _ in told} >= {"fit", "refit", "plan"}
+    for what in ("fit", "plan"):
+        last = [(done, total) for w, done, total in told if w == what][-1]
+        assert last[0] == last[1]
+
+
+def test_the_kept_round_is_the_one_that_held_out_worlds_liked_best(found):
+    for planned, score in zip(found[0].policy.planned, found[0].policy.scores, strict=True):
+        assert int(planned.best) == int(np.argmax(planned.held))
+        assert score == pytest.approx(float(np.max(planned.held)))
+
+
+def test_what_was_kept_is_not_done_again_and_gives_the_same(found, log):
+    result, shelf, _ = found
+    before = shelf.puts
+    again = offing.sorel(jax.random.key(0), log, MODELS, PLANS, copies=8, shelf=shelf)
+    assert shelf.puts == before
+    assert before == len(MODELS) + 1 + len(PLANS)
+    np.testing.assert_array_equal(again.predicted.returns.returns, result.predicted.returns.returns)
+    jax.tree.map(np.testing.assert_array_equal, again.picked.params, result.picked.params)
+
+
+def test_starts_in_a_table_are_the_same_starts(found):
+    worlds = found[0].worlds
+    table = tabled(worlds)
+    assert table.starts.shape[0] % TABLE == 0
+    np.testing.assert_array_equal(np.unique(table.starts, axis=0), np.unique(worlds.starts, axis=0))
+
+
+def test_wary_worlds_end_steps_they_disagree_about(found, log):
+    parts, _ = offing.split(log.data, 0)
+    held = offing.take(log.data, parts.held)
+    worlds = limited(replace(found[0].worlds, wary=True), held)
+    assert 0 < float(worlds.limit) < np.inf
+    policy = found[0].picked
+    told = [
+        offing.predictive(jax.random.key(1), policy, replace(worlds, limit=limit), log.data, copies=8)
+        for limit in (0.0, worlds.limit, np.inf)
+    ]
+    assert told[0].support.guarded == 1.0  # sure of nothing: every episode ends at its first step
+    assert told[0].length == 1.0
+    assert told[0].length <= told[1].length <= told[2].length + 1e-6

@@ -1,0 +1,557 @@
+"""What a policy will earn: the estimate and its interval, rollouts, closed forms, and what the log knows."""
+
+import itertools
+from dataclasses import replace
+from functools import cache
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from offing.data import behaviour, broken
+from offing.pil import PIL
+from offing.posterior import linear
+from offing.types import Box, Dataset, Policy, Posterior, Predict, Task, Transition
+from offing.value.estimate import ValueEstimate, start_variance
+from offing.value.predictive import predictive, rollouts
+from offing.value.support import ROWS, nearest, outside
+
+run = jax.jit(rollouts, static_argnames=("copies", "sampled", "path"))
+
+
+def log_of(obs, action, next_obs, reward, done=None, episode=None, starts=None) -> Dataset:
+    obs, action, next_obs, reward = (np.asarray(a, np.float32) for a in (obs, action, next_obs, reward))
+    done = np.zeros(len(obs), np.float32) if done is None else np.asarray(done, np.float32)
+    steps = Transition(obs, action, reward, next_obs, action, done)
+    episode = np.full(len(obs), -1) if episode is None else np.asarray(episode)
+    return Dataset(steps, obs[:5] if starts is None else starts, episode, np.asarray(len(obs), np.int32))
+
+
+# ---- the estimate
+
+FIVE = ValueEstimate(np.array([[1.0, 3.0], [4.0, 4.0], [3.0, 5.0], [10.0, 2.0], [19.0, 21.0]]))  # 2, 4, 4, 6, 20
+
+
+def test_centre_and_range_are_those_of_worlds_and_quantiles_those_of_episodes():
+    np.testing.assert_array_equal(FIVE.worlds, [2, 4, 4, 6, 20])
+    assert (FIVE.median, FIVE.mean, FIVE.range, FIVE.members) == (4.0, 7.2, (2.0, 20.0), 5)
+    assert (FIVE.quantile(0.0), FIVE.quantile(0.5), FIVE.quantile(1.0)) == (1.0, 4.0, 21.0)
+
+
+def test_spread_is_told_apart_into_worlds_and_chance():
+    rng = np.random.default_rng(0)
+    worlds = rng.normal(7.0, 2.0, (400, 1))
+    found = ValueEstimate(worlds + rng.normal(0.0, 3.0, (400, 16)))
+    assert found.epistemic == pytest.approx(2.0, rel=0.15)
+    assert found.aleatoric == pytest.approx(3.0, rel=0.05)
+    assert found.stderr == pytest.approx(3.0 / np.sqrt(400 * 16), rel=0.05)
+    alike = ValueEstimate(rng.normal(0.0, 3.0, (400, 16)))
+    assert np.std(alike.worlds) > 0.7
+    assert alike.epistemic < 0.3  # all that is seen between them is chance
+    assert ValueEstimate(np.ones((3, 1))).aleatoric == 0.0
+
+
+def test_the_interval_is_students_about_the_median():
+    half = stats.t.ppf(0.95, 4) * np.sqrt((1 + 1 / 5) * np.var([2, 4, 4, 6, 20], ddof=1))
+    np.testing.assert_allclose(FIVE.interval(0.9), (4 - half, 4 + half))
+    widths = [np.ptp(FIVE.interval(level)) for level in (0.0, 0.5, 0.8, 0.9, 0.99)]
+    assert widths[0] == 0.0
+    assert (np.diff(widths) > 0).all()
+
+
+DOUBTS = {"starts": 9.0, "gap": 3.0, "rare": 3.0, "widen": 2.0}
+
+
+@pytest.mark.parametrize("doubt", DOUBTS)
+def test_every_doubt_widens_the_interval(doubt):
+    worse = FIVE._replace(**{doubt: DOUBTS[doubt]})
+    between = 1.2 * np.var([2, 4, 4, 6, 20], ddof=1)
+    expected = 4 * between if doubt == "widen" else between + 9.0
+    assert worse.deviation**2 == pytest.approx(expected)
+    (low, high), (lower, higher) = FIVE.interval(), worse.interval()
+    assert lower < low < high < higher
+    assert worse.median == FIVE.median
+    assert FIVE._replace(gap=-3.0).deviation == FIVE._replace(gap=3.0).deviation
+
+
+def test_errors_that_all_worlds_share_count_with_the_gap_alone():
+    assert FIVE._replace(common=3.0).deviation == FIVE.deviation
+    assert FIVE._replace(common=3.0, gap=1.0).deviation > FIVE._replace(gap=1.0).deviation
+
+
+def test_the_interval_stays_within_what_can_be_earned():
+    assert FIVE._replace(bounds=(0.0, 10.0)).interval() == (0.0, 10.0)
+    low, high = FIVE._replace(bounds=(5.0, 6.0)).interval()
+    assert (low, high) == (4.0, 6.0)  # and the estimate itself within the interval
+
+
+def test_above_is_the_chance_of_earning_more():
+    assert FIVE.above(4.0) == 0.5
+    chances = [FIVE.above(mark) for mark in (-20.0, 0.0, 4.0, 8.0, 30.0)]
+    assert (np.diff(chances) < 0).all()
+    low, high = FIVE.interval(0.9)
+    assert FIVE.above(low) == pytest.approx(0.95)
+    assert FIVE.above(high) == pytest.approx(0.05)
+    assert 0.5 < FIVE.above(0.0, stderr=20.0) < FIVE.above(0.0)  # a baseline that is not known for certain
+    sure = ValueEstimate(np.full((3, 2), 7.0))
+    assert (sure.above(6.9), sure.above(7.0), sure.above(7.1)) == (1.0, 0.0, 0.0)
+
+
+def test_a_single_world_is_as_doubtful_as_one_episode():
+    alone = ValueEstimate(np.array([[1.0, 3.0, 5.0]]))
+    assert (alone.median, alone.epistemic) == (3.0, 0.0)
+    assert alone.deviation == pytest.approx(np.sqrt(2) * 2.0)
+
+
+def test_start_variance_is_that_of_the_starts():
+    """Value of a start ~ N(0, 2^2), chance N(0, 1): over 7 logged starts the value is off by a variance of 4/7."""
+    rng = np.random.default_rng(1)
+    found, missed = [], []
+    for _ in range(400):
+        each = rng.normal(0.0, 2.0, 7)
+        first = rng.integers(0, 7, (5, 16))
+        found.append(start_variance(each[first] + rng.normal(size=first.shape), first, 7))
+        missed.append(each.mean() ** 2)
+    assert np.mean(found) == pytest.approx(4 / 7, rel=0.08)
+    assert np.mean(found) == pytest.approx(np.mean(missed), rel=0.2)
+
+
+def test_start_variance_where_starts_do_not_matter_or_were_not_used_twice():
+    rng = np.random.default_rng(2)
+    first = rng.integers(0, 7, (5, 160))
+    assert start_variance(rng.normal(size=first.shape), first, 7) < 0.02 / 7
+    returns = rng.normal(size=(5, 16))
+    assert start_variance(returns, np.arange(80).reshape(5, 16), 1000) == pytest.approx(returns.var() / 1000)
+    assert start_variance(returns, np.zeros((5, 16), int), 1) == pytest.approx(returns.var())  # only one start
+
+
+# ---- rollouts in a world without chance: the state counts up, and pays its own number
+
+
+def counting(theta, obs, action):
+    mean = jnp.concatenate([jnp.ones_like(obs), theta * obs], -1)
+    return Predict(mean, jnp.zeros_like(mean), jnp.zeros(mean.shape[:-1]))
+
+
+def act_zero(params, memory, seen, key):
+    return jnp.zeros((*seen.obs.shape[:-1], 1)), memory
+
+
+IDLE = Policy((), (), act_zero)
+COUNTING = Posterior(
+    theta=jnp.array([1.0, 2.0]),
+    starts=jnp.array([[0.0], [3.0]]),
+    low=jnp.array([0.0, 0.0]),
+    high=jnp.array([5.0, 8.0]),
+    noise_scale=jnp.asarray(0.0),
+    predict=counting,
+    task=Task(7, 0.5, Box((-1.0,), (1.0,)), done=lambda obs, action, after: after[..., 0] >= 5),
+    terminates=True,
+)
+
+
+def test_returns_values_and_lengths_of_episodes_that_end():
+    found = jax.tree.map(np.asarray, run(jax.random.key(0), IDLE, COUNTING, copies=13)[0])
+    far = found.first == 1  # 3, 4, and over; the others 0, 1, 2, 3, 4
+    assert 0 < far.mean() < 1
+    theta = np.array([[1.0], [2.0]])
+    np.testing.assert_array_equal(found.lengths, np.where(far, 2, 5))
+    np.testing.assert_array_equal(found.returns, theta * np.where(far, 7, 10))
+    np.testing.assert_allclose(found.values, theta * np.where(far, 3 + 4 / 2, 0 + 1 / 2 + 2 / 4 + 3 / 8 + 4 / 16))
+    assert not found.clipped.any()
+    assert not found.guarded.any()
+
+
+def test_an_episode_ends_at_the_horizon():
+    endless = replace(COUNTING, task=COUNTING.task._replace(done=None, horizon=3))
+    found = jax.tree.map(np.asarray, run(jax.random.key(0), IDLE, endless, copies=5)[0])
+    np.testing.assert_array_equal(found.lengths, 3)
+    np.testing.assert_array_equal(found.returns[0], np.where(found.first[0] == 1, 3 + 4 + 5, 0 + 1 + 2))
+
+
+def test_rewards_are_held_to_the_log_and_that_is_counted():
+    capped = replace(COUNTING, high=jnp.array([5.0, 3.0]))
+    found = jax.tree.map(np.asarray, run(jax.random.key(0), IDLE, capped, copies=13)[0])
+    far = found.first[0] == 1
+    np.testing.assert_allclose(found.clipped[0], np.where(far, 1 / 2, 1 / 5))  # only 4 is too much
+    np.testing.assert_array_equal(found.returns[0], np.where(far, 3 + 3, 0 + 1 + 2 + 3 + 3))
+    far = found.first[1] == 1
+    np.testing.assert_allclose(found.clipped[1], np.where(far, 2 / 2, 3 / 5))  # 4, 6 and 8
+
+
+@pytest.mark.parametrize("terminates", [True, False])
+def test_what_leaves_the_log_is_held_back_and_that_is_counted(terminates):
+    """The log ends at 2 and leaves room for one more: from 0, three steps are free, and the rest are not."""
+    walled = replace(
+        COUNTING,
+        theta=jnp.array([1.0]),
+        starts=jnp.array([[0.0]]),
+        low=jnp.array([0.0, -4.0]),
+        high=jnp.array([2.0, 8.0]),
+        room=jnp.asarray(0.5),
+        terminates=terminates,
+        task=COUNTING.task._replace(done=None),
+    )
+    found, (obs, _, alive) = run(jax.random.key(0), IDLE, walled, copies=3, path=True)
+    steps = 4 if terminates else 7
+    np.testing.assert_array_equal(found.lengths, steps)
+    np.testing.assert_allclose(found.guarded, 1.0 if terminates else 4 / 7)  # of episodes, or of steps
+    np.testing.assert_array_equal(found.returns, 0 + 1 + 2 - 4 * (steps - 3))  # the least that was ever logged
+    np.testing.assert_array_equal(obs[:, 0, 0, 0], [0, 1, 2, 3, 3, 3, 3])
+    np.testing.assert_array_equal(alive[:, 0, 0], [1] * steps + [0] * (7 - steps))
+
+
+def test_a_policy_is_shown_what_it_did_earned_and_when_it_started():
+    def act(params, memory, seen, key):
+        told = [memory[..., 0], seen.reward, seen.start, seen.action[..., 0]]
+        noise = 0.0 if key is None else jax.random.normal(key, seen.reward.shape)
+        return jnp.stack([*told, noise * jnp.ones_like(seen.reward)], -1), memory + 1
+
+    teller = Policy((), jnp.array([10.0]), act)
+    task = Task(4, 0.5, Box((-99.0,) * 5, (99.0,) * 5))
+    posterior = replace(
+        COUNTING, task=task, starts=jnp.array([[2.0]]), low=jnp.full(2, -99.0), high=jnp.full(2, 99.0)
+    )
+    _, (obs, action, alive) = run(jax.random.key(0), teller, posterior, copies=3, path=True)
+    assert action.shape == (4, 2, 3, 5)
+    assert alive.all()
+    for world in range(2):
+        pays = np.array([2.0, 3.0, 4.0, 5.0]) * (world + 1)
+        np.testing.assert_array_equal(obs[:, world, 0, 0], [2, 3, 4, 5])
+        expected = np.stack([[10, 11, 12, 13], [0, *pays[:3]], [1, 0, 0, 0], [0, 10, 11, 12], np.zeros(4)], -1)
+        np.testing.assert_array_equal(action[:, world, 1], expected)
+    _, (_, action, _) = run(jax.random.key(0), teller, posterior, copies=3, path=True, sampled=True)
+    assert len(np.unique(action[..., -1])) == 4 * 2 * 3  # every step of every copy is drawn for itself
+
+
+# ---- a linear-Gaussian world, in which all is known
+#
+# s' = w0 + a s + b u + N(0, sigma^2),  u = -k s,  reward -(q s^2 + r u^2);  a = A + w1, b = B + w2, w ~ N(0, PRIOR^2).
+# With c = a - b k the moments of s follow m' = w0 + c m and P' = w0^2 + 2 w0 c m + c^2 P + sigma^2, and the value is
+# J = -(q + r k^2) sum_t discount^t P_t. Without w0, from m = 0 and P = 1, and for ever, that is the reference's
+# -(q + r k^2) (1 + discount sigma^2 / (1 - discount)) / (1 - discount c^2).
+
+A, B, K, Q, R, SIGMA, DISCOUNT, STEPS, PRIOR = 0.9, 0.5, 0.6, 1.0, 0.1, 0.3, 0.95, 20, 0.07
+WIDE = 1e4
+
+
+def closed(w: np.ndarray, first: float = 0.0, second: float = 1.0, steps: int = STEPS) -> np.ndarray:
+    """The value in worlds w [..., 3] from starts of these moments."""
+    w0, c = w[..., 0], A + w[..., 1] - (B + w[..., 2]) * K
+    m, p, total = first + 0 * c, second + 0 * c, 0 * c
+    for t in range(steps):
+        total = total - DISCOUNT**t * (Q + R * K**2) * p
+        m, p = w0 + c * m, w0**2 + 2 * w0 * c * m + c**2 * p + SIGMA**2
+    return total
+
+
+def simulated(rng: np.random.Generator, w: np.ndarray, copies: int) -> np.ndarray:
+    """Values of single episodes [..., copies] from starts ~ N(0, 1)."""
+    w = w.astype(np.float32)
+    w0, c = w[..., :1], (A + w[..., 1] - (B + w[..., 2]) * K)[..., None]
+    normal = lambda: rng.standard_normal((*w.shape[:-1], copies), np.float32)
+    s, total = normal(), np.float32(0)
+    for t in range(STEPS):
+        total = total - DISCOUNT**t * (Q + R * K**2) * s**2
+        s = w0 + c * s + np.float32(SIGMA) * normal()
+    return total
+
+
+def regulated(theta, obs, action):
+    """The same for rollouts; theta is (w0, w1, w2)."""
+    after = theta[0] + (A + theta[1]) * obs + (B + theta[2]) * action
+    mean = jnp.concatenate([after - obs, -(Q * obs**2 + R * action**2)], -1)
+    return Predict(mean, jnp.array([SIGMA, 0.0]) * jnp.ones_like(mean), jnp.zeros(mean.shape[:-1]))
+
+
+REGULATOR = Policy((), (), lambda params, memory, seen, key: (-K * seen.obs, memory))
+TASK = Task(STEPS, DISCOUNT, Box((-WIDE,), (WIDE,)))
+
+
+def regulated_worlds(w, starts) -> Posterior:
+    wide = jnp.full(2, WIDE)
+    return Posterior(jnp.asarray(w, jnp.float32), starts, -wide, wide, jnp.asarray(1.0), regulated, TASK)
+
+
+@cache
+def problems(count: int, rows: int, seed: int):
+    """True worlds drawn from the prior [count, 3], and mean and root of the exact posterior that a log of each gives.
+
+    What is known of the world beforehand, A and B, is taken off the next state, so that the rest is `linear`'s.
+    """
+    rng = np.random.default_rng(seed)
+    true = PRIOR * rng.standard_normal((count, 3))
+    obs, action = rng.standard_normal((2, count, rows, 1))
+    rest = true[:, None, :1] + true[:, None, 1:2] * obs + true[:, None, 2:] * action
+    after = obs + rest + SIGMA * rng.standard_normal(obs.shape)
+    steps = Transition(obs, action, obs[..., 0], after, action, 0 * obs[..., 0])
+    data = Dataset(steps, obs, np.zeros((count, rows), int), np.full(count, rows))
+    exact = jax.jit(jax.vmap(lambda data: linear.moments(linear.Hypers(noise=SIGMA, prior_scale=PRIOR), data)))(
+        data
+    )
+    return true, np.asarray(exact.mean)[..., 0], np.linalg.cholesky(np.asarray(exact.covariance, np.float64))
+
+
+def drawn(rng, mean, root, members) -> np.ndarray:
+    """Worlds of the posterior [count, members, 3]."""
+    return mean[:, None] + np.einsum("rij,rmj->rmi", root, rng.standard_normal((len(mean), members, 3)))
+
+
+def covered(estimates, truth, level=0.9) -> float:
+    low, high = np.array([estimate.interval(level) for estimate in estimates]).T
+    return float(np.mean((low <= truth) & (truth <= high)))
+
+
+def test_the_closed_form_is_the_references_and_the_simulations():
+    w = np.array([0.0, 0.05, -0.1])
+    c = A + 0.05 - (B - 0.1) * K
+    ever = -(Q + R * K**2) * (1 + DISCOUNT * SIGMA**2 / (1 - DISCOUNT)) / (1 - DISCOUNT * c**2)
+    assert closed(w, steps=600) == pytest.approx(ever, rel=1e-9)
+    w = np.array([0.2, 0.05, -0.1])
+    episodes = simulated(np.random.default_rng(0), w, 40_000).astype(np.float64)
+    assert closed(w) == pytest.approx(episodes.mean(), abs=4 * episodes.std() / 200)
+
+
+def test_the_predictive_value_of_a_known_world_is_its_closed_form():
+    w = np.array([[0.0, 0.0, 0.0], [0.2, 0.05, -0.1], [-0.1, -0.2, 0.1]])
+    starts = np.random.default_rng(1).normal(0.3, 1.0, (37, 1))
+    found = run(jax.random.key(1), REGULATOR, regulated_worlds(w, jnp.asarray(starts, jnp.float32)), copies=4001)[
+        0
+    ]
+    values = np.asarray(found.values, np.float64)
+    expected = closed(w, starts.mean(), np.mean(starts**2))  # in the log's own starts
+    off = (values.mean(1) - expected) / (values.std(1) / np.sqrt(4001))
+    assert np.abs(off).max() < 3, off
+    assert np.ptp(expected) > 1  # worlds that are told apart
+
+
+@pytest.mark.parametrize("members", [8, 20])
+def test_nine_in_ten_intervals_hold_the_true_value(members):
+    """Truth from the prior, a log of it, worlds from the exact posterior: 1,500 times over, an error of 0.008."""
+    true, mean, root = problems(1500, 17, 2)
+    rng = np.random.default_rng(members)
+    worlds, truth = drawn(rng, mean, root, members), closed(true)
+    estimates = [ValueEstimate(returns) for returns in simulated(rng, worlds, 256)]
+    assert 0.87 <= covered(estimates, truth) <= 0.93
+    bare = [ValueEstimate(values[:, None]) for values in closed(worlds)]
+    low, high = np.array([estimate.range for estimate in bare]).T
+    assert np.mean((low <= truth) & (truth <= high)) == pytest.approx((members - 1) / (members + 1), abs=0.03)
+
+
+def test_intervals_from_rollouts_hold_if_the_few_starts_of_the_log_are_counted():
+    """The same through the product, from 7 logged starts each: what they leave unknown is most of the doubt."""
+    count, members, copies, starts = 200, 8, 32, 7
+    true, mean, root = problems(count, 17, 3)
+    rng = np.random.default_rng(4)
+    worlds = drawn(rng, mean, root, members)
+    begun = rng.standard_normal((count, starts, 1))
+    each = lambda key, w, begun: rollouts(key, REGULATOR, regulated_worlds(w, begun), copies)[0]
+    keys = jax.random.split(jax.random.key(5), count)
+    found = jax.jit(jax.vmap(each))(keys, jnp.asarray(worlds, jnp.float32), jnp.asarray(begun, jnp.float32))
+    found = jax.tree.map(np.asarray, found)
+    unsure = [
+        ValueEstimate(values, starts=start_variance(values, first, starts))
+        for values, first in zip(found.values, found.first, strict=True)
+    ]
+    assert 0.84 <= covered(unsure, closed(true)) <= 0.96  # an error of 0.021
+    assert covered([estimate._replace(starts=0.0) for estimate in unsure], closed(true)) < 0.78
+
+
+def regulated_log(episodes: int = 12, seed: int = 6) -> Dataset:
+    """Episodes of a random policy in the known world."""
+    rng = np.random.default_rng(seed)
+    obs, action, after = [], rng.standard_normal((episodes * STEPS, 1)), []
+    for row in range(episodes * STEPS):
+        at = rng.standard_normal(1) if row % STEPS == 0 else after[-1]
+        obs.append(at)
+        after.append(A * at + B * action[row] + SIGMA * rng.standard_normal(1))
+    obs = np.array(obs, np.float32)
+    reward = -(Q * obs[:, 0] ** 2 + R * action[:, 0] ** 2)
+    episode = np.repeat(np.arange(episodes), STEPS)
+    return log_of(obs, action, after, reward, episode=episode, starts=obs[::STEPS])
+
+
+def test_predictive_counts_every_doubt():
+    data, key = regulated_log(), jax.random.key(7)
+    w = np.random.default_rng(8).normal(0, 0.05, (5, 3))
+    held = regulated_worlds(w, jnp.asarray(np.tile(data.starts, (9, 1))))  # a table that repeats the log's twelve
+    own = replace(held, theta=jnp.asarray(0.5 * w - np.array([0.0, 0.2, 0.0]), jnp.float32))
+    plain = predictive(key, REGULATOR, held, data, copies=64)
+    assert plain.length == STEPS
+    assert plain.value.returns.shape == plain.returns.returns.shape == (5, 64)
+    expected = closed(w, float(data.starts.mean()), float(np.mean(data.starts**2)))
+    off = plain.value.worlds - expected
+    assert np.abs(off).max() < 4 * plain.value.aleatoric / 8
+    assert plain.returns.median < plain.value.median < 0  # undiscounted costs are larger
+    begun = data.starts[:, 0].astype(np.float64)
+    apart = np.var(closed(w[:, None] * np.ones((5, 12, 3)), begun, begun**2).mean(0), ddof=1) / 12
+    assert plain.value.starts == pytest.approx(apart, rel=0.3)
+    assert (plain.value.gap, plain.value.widen) == (0.0, 1.0)
+    mean = behaviour(data, TASK).mean
+    assert plain.returns.rare == pytest.approx(abs(plain.returns.median - mean) / 65)
+    span = (1 - DISCOUNT**STEPS) / (1 - DISCOUNT)
+    np.testing.assert_allclose(plain.value.bounds, (-WIDE * span, WIDE * span), rtol=1e-6)
+    np.testing.assert_allclose(plain.returns.bounds, (-WIDE * STEPS, WIDE * STEPS))
+
+    one = np.ones(2)
+    loss = PIL(8 * one, 2 * one, one, one, one, one, members=5)  # E = 8, V = 2: a spread too small by 2
+    wider = predictive(key, REGULATOR, held, data, own=own, copies=64, loss=loss)
+    np.testing.assert_array_equal(wider.returns.returns, plain.returns.returns)
+    better = closed(np.asarray(own.theta, np.float64), float(data.starts.mean()), float(np.mean(data.starts**2)))
+    assert wider.value.gap == pytest.approx(np.median(better) - np.median(expected), abs=0.4)
+    assert wider.value.gap > 0.3
+    assert wider.value.widen == 2.0
+    assert np.ptp(wider.value.interval()) > np.ptp(plain.value.interval())
+
+
+# ---- optimism: the best of many policies, by the worlds that chose it and by others
+
+
+@pytest.mark.parametrize("members", [1, 3])
+def test_worlds_that_chose_a_policy_flatter_it_and_others_do_not(members):
+    """4 states, 3 actions, 81 policies; 400 logs of 5 tries a state and action, worlds from the exact posterior."""
+    states, actions, tries, discount = 4, 3, 5, 0.9
+    rng = np.random.default_rng(9)
+    policies = np.array(list(itertools.product(range(actions), repeat=states)))
+
+    def draw(weight, count):
+        """Transitions and rewards of `count` worlds: Dirichlet and Gaussian."""
+        p = rng.standard_gamma(np.broadcast_to(weight, (count, *weight.shape)))
+        return p / p.sum(-1, keepdims=True), rewards + 0.3 * rng.standard_normal((count, states, actions))
+
+    def values(p, reward):
+        """Of every policy in every world [81, M], a step."""
+        here = np.arange(states)
+        solved = np.linalg.solve(np.eye(states) - discount * p[:, here, policies], reward[:, here, policies, None])
+        return (1 - discount) * solved[..., 0].mean(-1).T
+
+    own, held = [], []
+    for _ in range(400):
+        true = rng.dirichlet(np.ones(states), (states, actions))
+        rewards = 0.3 * rng.standard_normal((states, actions))
+        posterior = 1 + rng.multinomial(tries, true)
+        chosen_by, others, truth = (values(*draw(posterior, count)) for count in (members, members, 1))
+        scores = [ValueEstimate(value[:, None]).median for value in chosen_by]
+        best = int(np.argmax(scores))
+        own.append(ValueEstimate(chosen_by[best][:, None]).mean - truth[best, 0])
+        held.append(ValueEstimate(others[best][:, None]).mean - truth[best, 0])
+    error = lambda off: np.std(off, ddof=1) / np.sqrt(len(off))
+    assert np.mean(own) > 2 * error(own)
+    assert abs(np.mean(held)) < 2 * error(held)
+    assert np.mean(own) - np.mean(held) > 0.05
+
+
+# ---- what the log knows
+
+
+def walks(episodes: int, length: int, seed: int, shift: float = 0.0) -> Dataset:
+    """Episodes that wander about."""
+    rng = np.random.default_rng(seed)
+    obs = np.zeros((episodes, length + 1, 2))
+    for t in range(length):
+        obs[:, t + 1] = 0.8 * obs[:, t] + rng.standard_normal((episodes, 2))
+    obs = (obs + shift).astype(np.float32)
+    flat = lambda a: a.reshape(-1, a.shape[-1])
+    action = rng.uniform(-3, 5, (episodes * length, 1))
+    return log_of(
+        flat(obs[:, :-1]),
+        action,
+        flat(obs[:, 1:]),
+        obs[:, :-1, 0].ravel(),
+        episode=np.repeat(np.arange(episodes), length),
+        starts=obs[:, 0],
+    )
+
+
+def test_outside_is_a_hundredth_of_what_is_like_the_log_and_all_of_what_is_far():
+    data, like, far = walks(60, 30, 0), walks(60, 30, 1), walks(60, 30, 1, shift=15.0)
+    went = lambda other: (other.steps.obs, other.steps.action, np.ones(len(other.episode), bool))
+    shares = [outside(data, *went(walks(60, 30, seed))) for seed in (1, 2, 3)]
+    assert 0.002 < np.mean(shares) < 0.03
+    assert outside(data, *went(far)) > 0.99
+    obs, action, _ = went(like)
+    assert outside(data, obs, action + 50.0, np.ones(1800, bool)) > 0.99  # of actions as well
+    both = np.concatenate([obs, far.steps.obs]), np.concatenate([action, far.steps.action])
+    alive = np.arange(3600) < 1800
+    assert outside(data, *both, alive) < 0.05  # after an episode's end nothing counts
+    assert outside(data, *(a.reshape(2, 1800, -1) for a in both), alive.reshape(2, 1800)) < 0.05
+    bag = data._replace(episode=np.full(1800, -1))
+    assert outside(bag, *went(like)) < 0.05
+    unused = data._replace(steps=jax.tree.map(lambda a: np.concatenate([a, 99 + 0 * a]), data.steps))
+    assert outside(unused, *went(like)) == outside(data, *went(like))
+
+
+def test_nearest_is_the_least_distance():
+    rng = np.random.default_rng(0)
+    points, rows = rng.normal(size=(11, 3)), rng.normal(size=(17, 3))
+    expected = np.sqrt(((points[:, None] - rows) ** 2).sum(-1)).min(1)
+    np.testing.assert_allclose(nearest(points, rows), expected, rtol=1e-3, atol=1e-3)
+    assert nearest(rng.normal(size=(ROWS, 3)), rows).shape == (ROWS,)
+
+
+# ---- what the log says of itself
+
+
+def episodes_of(lengths, done, reward=1.0) -> Dataset:
+    """Episodes of these lengths, whose steps pay `reward` times the episode's number from one on."""
+    episode = np.repeat(np.arange(len(lengths)), lengths)
+    ends = np.zeros(len(episode))
+    ends[np.cumsum(lengths) - 1] = done
+    obs = np.arange(len(episode))[:, None]
+    return log_of(obs, obs, obs + 1, reward * (1 + episode), ends, episode)
+
+
+def test_behaviour_is_the_mean_of_whole_episodes():
+    task = TASK._replace(horizon=4)
+    lengths, done = [4, 2, 4, 1, 4, 3, 3], [0, 1, 0, 1, 0, 1, 0]  # the last was cut short
+    found = behaviour(episodes_of(lengths, done), task)
+    totals = np.array([4 * 1, 2 * 2, 4 * 3, 1 * 4, 4 * 5, 3 * 6])
+    assert (found.episodes, found.estimated) == (6, False)
+    assert found.mean == pytest.approx(totals.mean())
+    assert found.stderr == pytest.approx(totals.std(ddof=1) / np.sqrt(6))
+    assert (found.best, found.worst) == (20.0, 4.0)
+    many = behaviour(episodes_of([4] * 20, [0] * 20), task)
+    assert (many.best, many.worst) == (4 * 19.5, 4 * 1.5)  # tenths: of twenty, two
+
+
+def test_behaviour_of_episodes_cut_short_is_what_a_step_earns_times_the_horizon():
+    task = TASK._replace(horizon=10)
+    data = episodes_of([4, 3, 5, 2, 6, 3], [0] * 6)
+    found = behaviour(data, task)
+    assert (found.episodes, found.estimated) == (0, True)
+    assert found.mean == pytest.approx(10 * data.steps.reward.mean())
+    assert found.best == found.worst == found.mean
+    assert found.stderr == pytest.approx(10 * np.std([1, 2, 3, 4, 5, 6], ddof=1) / np.sqrt(6))
+    bag = behaviour(data._replace(episode=np.full(23, -1)), task)
+    assert (bag.mean, bag.episodes, bag.estimated) == (found.mean, 0, True)
+
+
+def test_behaviour_that_ends_by_itself_is_no_longer_than_that():
+    """One step in ten ends an episode: of at most 20, (1 - 0.9^20) / 0.1 = 8.78 are expected."""
+    task = TASK._replace(horizon=20)
+    found = behaviour(episodes_of([5, 5, 10, 10, 10], [1, 1, 1, 1, 0])._replace(episode=np.full(40, -1)), task)
+    data = episodes_of([5, 5, 10, 10, 10], [1, 1, 1, 1, 0])
+    assert (found.estimated, behaviour(data, task).episodes) == (True, 4)
+    assert behaviour(data, task).mean == pytest.approx(found.mean)  # four whole ones are too few
+    assert found.mean == pytest.approx(data.steps.reward.mean() * (1 - 0.9**20) / 0.1)
+
+
+def test_rows_out_of_use_are_not_behaviour():
+    data = episodes_of([4] * 8, [0] * 8)
+    few = behaviour(data._replace(size=np.asarray(24, np.int32)), TASK._replace(horizon=4))
+    assert (few.episodes, few.best) == (6, 24.0)
+
+
+def test_a_log_hangs_together_or_is_broken():
+    data, rng = walks(10, 20, 4), np.random.default_rng(5)
+    assert broken(data) == 0.0
+    shuffled = data.steps._replace(next_obs=rng.permutation(data.steps.next_obs))
+    assert broken(data._replace(steps=shuffled)) > 0.95
+    one = data.steps.next_obs.copy()
+    one[25] += 1.0  # inside an episode
+    one[19] += 1.0  # at the end of one: nothing follows
+    assert broken(data._replace(steps=data.steps._replace(next_obs=one))) == pytest.approx(1 / 190)
+    bag = data._replace(steps=shuffled, episode=np.full(200, -1))
+    assert broken(bag) == 0.0  # where nothing follows anything, nothing can be told
