@@ -130,9 +130,10 @@ def features(net: Net, scale: Scale, seen: Seen, actions: Box | Discrete) -> Arr
     obs = jnp.clip((seen.obs - scale.mean) / scale.std, -10, 10)
     if not net.core:
         return obs
-    action = unplace(seen.action, actions) * (1 - seen.start[..., None])
-    reward = jnp.clip(seen.reward / scale.reward, -10, 10)
-    return jnp.concatenate([obs, action, reward[..., None], seen.start[..., None]], -1)
+    start = seen.start[..., None]
+    action = unplace(seen.action, actions) * (1 - start)  # what an episode before did or earned is of no concern
+    reward = jnp.clip(seen.reward / scale.reward, -10, 10)[..., None] * (1 - start)
+    return jnp.concatenate([obs, action, reward, start], -1)
 
 
 def speak(net: Net, out: Array) -> tuple[Array, Array]:
