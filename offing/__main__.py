@@ -45,9 +45,12 @@ class PosteriorCommand:
     """Learn a posterior over worlds from a log, choose its settings by PIL, and say if it is calibrated."""
 
     data: Positional[str]
-    """The log: an .npz file, or an embedded sample (offing:pendulum, offing:cartpole)."""
+    """The log: an .npz, .hdf5 (D4RL), .parquet or .csv file, a folder of those, minari:ID, or an embedded sample
+    (offing:pendulum, offing:cartpole)."""
     out: Path
     """Folder for posterior.json and the posterior itself."""
+    schema: Path | None = None
+    """A TOML file that says which column is what (`offing inspect DATA --write-schema FILE` drafts one)."""
     rows: int | None = None
     """Use this many rows of it (default: all)."""
     seed: int = 0
@@ -64,9 +67,12 @@ class Sorel:
     """A log in; a policy, what it will earn, and GO, NO-GO or NOT-ENOUGH-EVIDENCE out (exit code 0, 3 or 4)."""
 
     data: Positional[str]
-    """The log: an .npz file, or an embedded sample (offing:pendulum, offing:cartpole)."""
+    """The log: an .npz, .hdf5 (D4RL), .parquet or .csv file, a folder of those, minari:ID, or an embedded sample
+    (offing:pendulum, offing:cartpole)."""
     out: Path
     """Folder for result.json, report.html, the policy and the posterior."""
+    schema: Path | None = None
+    """A TOML file that says which column is what (`offing inspect DATA --write-schema FILE` drafts one)."""
     rows: int | None = None
     """Use this many rows of it (default: all)."""
     baseline: float | None = None
@@ -102,10 +108,30 @@ class Play:
     """Sample actions instead of taking the best."""
 
 
+@dataclass(frozen=True)
+class Inspect:
+    """What is in a log, what is wrong with it, and whether it is diverse enough for SOReL or calls for TOReL."""
+
+    data: Positional[str]
+    """The log: an .npz, .hdf5 (D4RL), .parquet or .csv file, a folder of those, minari:ID, or an embedded sample
+    (offing:pendulum, offing:cartpole)."""
+    schema: Path | None = None
+    """A TOML file that says which column is what (`offing inspect DATA --write-schema FILE` drafts one)."""
+    rows: int | None = None
+    """Use this many rows of it (default: all)."""
+    seed: int = 0
+    """Same seed, same answer."""
+    out: Path | None = None
+    """Folder for inspect.json and inspect.html (default: write nothing)."""
+    write_schema: Path | None = None
+    """Draft a schema of the log into this file, with what was inferred and why, and stop there."""
+
+
 Command = (
     Annotated[Sorel, tyro.conf.subcommand("sorel")]
     | Annotated[Play, tyro.conf.subcommand("play")]
     | Annotated[PosteriorCommand, tyro.conf.subcommand("posterior")]
+    | Annotated[Inspect, tyro.conf.subcommand("inspect")]
     | Annotated[Collect, tyro.conf.subcommand("collect")]
 )
 
@@ -116,8 +142,8 @@ def main(arguments: list[str] | None = None) -> int:
     from .types import BadInput
 
     try:
-        run = {Collect: collect, PosteriorCommand: posterior, Sorel: sorel, Play: play}[type(command)]
-        return run(command)
+        runs = {Collect: collect, Inspect: inspect, PosteriorCommand: posterior, Sorel: sorel, Play: play}
+        return runs[type(command)](command)
     except BadInput as error:
         print(f"offing: {' '.join(str(error).split())}", file=sys.stderr)
         return BAD_INPUT
@@ -142,13 +168,38 @@ def collect(command: Collect) -> int:
     return 0
 
 
+def inspect(command: Inspect) -> int:
+    from rich.console import Console
+
+    from .data.inspect import inspect as look
+    from .report import inspection
+
+    if command.write_schema is not None:
+        return _draft(command.data, command.write_schema)
+    if command.out is not None:
+        _writable(command.out)
+    found = look(_load(command), command.seed)
+    if command.out is not None:
+        inspection.save_inspection(command.out, found)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=140)
+    print(f"{found['data']}: {found['rows']:,} rows, seed {command.seed}")
+    for table in inspection.printed(found):
+        console.print(table)
+        print()
+    print(*inspection.summary(found), sep="\n")
+    where = "" if command.out is None else f"{command.out / inspection.PAGE}  "
+    print(f"{where}online samples used: 0")
+    return 0
+
+
 def posterior(command: PosteriorCommand) -> int:
     began = time.perf_counter()
     import jax
     from rich.console import Console
 
     from . import __version__
-    from .data import load
     from .posterior.spaces import space
     from .report import store
     from .report.table import settings_table, summary
@@ -157,7 +208,7 @@ def posterior(command: PosteriorCommand) -> int:
 
     _cache()
     settings = space(command.scale)
-    log = load(command.data, command.rows, command.seed)
+    log = _load(command)
     run = store.identity(log.fingerprint, command.seed, settings, __version__)
     _writable(command.out)
     done = None if command.fresh else store.finished(command.out)
@@ -190,7 +241,7 @@ def sorel(command: Sorel) -> int:
     import jax
 
     from . import __version__
-    from .data import broken, load
+    from .data import broken
     from .planner._presets import rppo_space
     from .posterior.spaces import space
     from .report import results, store
@@ -204,7 +255,7 @@ def sorel(command: Sorel) -> int:
     if command.baseline is not None and not math.isfinite(command.baseline):
         raise BadInput(f"--baseline {command.baseline}: not a number")
     models, plans = space(command.scale), rppo_space(command.scale, command.core)
-    log = load(command.data, command.rows, command.seed)
+    log = _load(command)
     asked = ("sorel", command.baseline, command.level)
     run = store.identity(log.fingerprint, command.seed, [*models, *plans], __version__, *asked)
     _writable(command.out)
@@ -273,6 +324,29 @@ def _facts(log: Any, command: Any, run: str, began: float) -> dict[str, Any]:
         "jax": jax.__version__,
         "seconds": round(time.perf_counter() - began, 1),
     }
+
+
+def _load(command: Any) -> Any:
+    """The log that a command names; where Minari keeps its own is the user's to say, by Minari's variable."""
+    from .data import load
+
+    root = os.environ.get("MINARI_DATASETS_PATH")
+    return load(command.data, command.rows, command.seed, schema=command.schema, root=root)
+
+
+def _draft(data: str, path: Path) -> int:
+    from .data import sketch
+    from .data.schema import text_of
+    from .report.store import write
+    from .types import BadInput
+
+    if path.suffix != ".toml":
+        raise BadInput(f"{path}: give a name that ends in .toml")
+    _writable(path.parent)
+    schema, notes = sketch(data)
+    write(path, text_of(schema, notes).encode())
+    print(*notes, f"{path}: a draft; read it before you use it (--schema {path})", sep="\n")
+    return 0
 
 
 def _cache() -> None:

@@ -396,7 +396,7 @@ def test_a_locked_archive_is_refused(tmp_path):
 
 
 def test_paths_that_lead_nowhere(tmp_path):
-    missing, folder, other = tmp_path / "none.npz", tmp_path / "folder.npz", tmp_path / "log.csv"
+    missing, folder, other = tmp_path / "none.npz", tmp_path / "folder.npz", tmp_path / "log.txt"
     folder.mkdir()
     other.write_text("obs,action\n")
     assert said(missing) == f"{missing}: no such file"

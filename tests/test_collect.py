@@ -1,31 +1,52 @@
 """Logs from the true environments: as long as asked, the same by seed, and read like any other log."""
 
 import importlib.util
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from offing.data import load
+from offing.data import broken, load
+from offing.online import collect as module
 from offing.online import envs
-from offing.online.collect import KINDS, collect
+from offing.online.collect import KINDS, collect, full_replay
 from offing.types import BadInput, Box, Discrete
 
 pytest.importorskip("gymnax")
 
 ROWS = 307
 PENDULUM, CARTPOLE = "gymnax-pendulum-random", "gymnax-cartpole-random"
+RANDOM = [kind for kind in KINDS if kind.endswith("-random")]
 
 
 @pytest.fixture(scope="module")
 def logs():
-    return {kind: collect(kind, ROWS, seed=0) for kind in KINDS}
+    return {kind: collect(kind, ROWS, seed=0) for kind in RANDOM}
 
 
 def test_the_kinds_are_named():
-    assert set(KINDS) == {PENDULUM, CARTPOLE}
+    assert set(RANDOM) == {PENDULUM, CARTPOLE}
+    assert {kind for kind in KINDS if kind not in RANDOM} == {
+        f"brax-{task}-full-replay" for task in ("halfcheetah", "hopper", "walker2d")
+    }
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_a_full_replay_is_all_that_a_learner_did(monkeypatch):
+    """On tasks that step fast; Brax's differ in their physics alone."""
+    small = replace(module.LEARNER, envs=4, segment=32, epochs=1, minibatches=2, width=8)
+    monkeypatch.setattr(module, "LEARNER", small)
+    env = envs.make("pendulum")
+    columns = full_replay(env, 700, seed=0)
+    again = full_replay(env, 700, seed=0)
+    assert all(np.array_equal(columns[key], again[key]) for key in columns)
+    log = load(columns)
+    assert log.data.rows == 700
+    assert broken(log.data) == 0
+    assert np.unique(log.data.steps.action).size > 100
+    assert log.task.actions == env.task.actions
+
+
+@pytest.mark.parametrize("kind", sorted(RANDOM))
 def test_rows_are_as_many_as_asked_and_load(logs, kind, tmp_path):
     columns = logs[kind]
     for name in ("obs", "action", "reward", "terminated", "truncated"):
@@ -45,7 +66,7 @@ def test_rows_are_as_many_as_asked_and_load(logs, kind, tmp_path):
     assert np.unique(columns["action"]).size > 1
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", sorted(RANDOM))
 def test_the_seed_decides(logs, kind):
     again, other = collect(kind, ROWS, seed=0), collect(kind, ROWS, seed=1)
     for name, column in logs[kind].items():
@@ -54,7 +75,7 @@ def test_the_seed_decides(logs, kind):
     assert not np.array_equal(other["action"], logs[kind]["action"])
 
 
-@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("kind", sorted(RANDOM))
 def test_the_embedded_samples_are_such_logs(logs, kind):
     """Seed 0 gave the samples; the first steps only, since rounding on another machine grows with time."""
     sample, log = load(f"offing:{KINDS[kind]}"), load(logs[kind])

@@ -62,7 +62,8 @@ def combinations():
 
 
 EVERY = list(combinations())
-SOME = [case for i, case in enumerate(EVERY) if i % 2 == i // 2 % 2]  # to be compiled: each core once
+# to be compiled, which costs: both kinds of action, and every core that remembers
+SOME = [case for i, case in enumerate(EVERY) if i % 2 == i // 2 % 2 and getattr(case[2], "core", "") != "none"]
 said = lambda case: "-".join([case[0], case[1], getattr(case[2], "core", "")])
 
 
@@ -287,10 +288,7 @@ def act_at_start(policy, actions, **seen):
     return policy.act(policy.params, policy.begin(2), base._replace(**seen), None)
 
 
-LEAK = pytest.mark.xfail(reason="rppo.features lets the last reward of the episode before through")
-
-
-@pytest.mark.parametrize("last", ["action", pytest.param("reward", marks=LEAK), "memory"])
+@pytest.mark.parametrize("last", ["action", "reward", "memory"])
 def test_what_was_before_an_episode_is_not_seen_in_it(trained, last):
     """In training the episode before was in the same world: what leaks from it is not there in a new one."""
     actions = trained.posterior.task.actions
@@ -443,10 +441,10 @@ def segment_of(hypers, actions, envs=5):
 @pytest.mark.parametrize("core", _memory.CORES)
 def test_burn_in_only_warms_the_memory_up(core):
     hypers, actions = tiny("rppo", core=core, burn_in=0.25), ACTIONS["box"]  # of 7 steps: the first 2
-    net, segment, memory = segment_of(hypers, actions)
+    net, segment, memory = segment_of(hypers, actions, envs=31)
     loss = jax.jit(lambda segment: rppo.loss(net, hypers, segment, memory, actions)[0])
     before = loss(segment)
-    for name in ("target", "raw", "logp"):
+    for name in ("target", "raw", "logp", "advantage"):
         moved = lambda t, name=name: segment._replace(**{name: getattr(segment, name).at[t].add(0.5)})
         changes = [abs(loss(moved(t)) - before) > 1e-5 for t in range(T)]
         expected = [True] * T if core == "none" else [False] * 2 + [True] * (T - 2)
@@ -539,13 +537,11 @@ def test_per_step_copies_change_worlds():
     np.testing.assert_allclose(rows["reward"].mean(1), 1.0)  # but each step sees every world alike
 
 
-TWICE = pytest.param("paper", marks=pytest.mark.xfail(reason="one of the sixteen is drawn twice"))
-
-
-@pytest.mark.parametrize("scale", [*(scale for scale in SCALES if scale != "paper"), TWICE])
+@pytest.mark.parametrize("scale", SCALES)
 def test_a_named_space_is_distinct_settings(scale):
     found = rppo_space(scale)
     assert len({(*jax.tree.leaves(s), jax.tree.structure(s)) for s in found}) == len(found) >= 2
+    assert scale != "paper" or len(found) == 16
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -638,9 +634,7 @@ def test_a_policy_that_remembers_finds_out_which_world_it_is_in(core):
     assert (value.mean(1) >= 0.95 * 19.5).all(), value
 
 
-@pytest.mark.parametrize(
-    "rest", [{"core": "linear", "per_step": True}, {"core": "gru", "per_step": True}, {"core": "none"}]
-)
+@pytest.mark.parametrize("rest", [{"core": "linear", "per_step": True}, {"core": "none"}], ids=str)
 def test_where_nothing_can_be_remembered_there_is_nothing_to_find_out(rest):
     value = planned_in_two_worlds(**rest)
     np.testing.assert_allclose(value.mean(1), 10.0, rtol=0.15)

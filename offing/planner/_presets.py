@@ -79,7 +79,7 @@ def rppo_space(scale: str, core: str | None = None) -> list[Hypers]:
         base = replace(LARGE, steps=6_000_000, width=128)
         found = grid(base, core=("linear", "none"), lr=(3e-4, 1e-3), discount=(0.99, 0.995))
     elif scale == "paper":
-        found = draw(0, LARGE, 16, **SWEEP)
+        found = list(dict.fromkeys(draw(0, LARGE, 24, **SWEEP)))[:16]
     else:
         raise BadInput(f"{scale}: no such scale; there are {', '.join(SCALES)}")
     if core is None:

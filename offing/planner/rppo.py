@@ -349,7 +349,8 @@ def learn(
 ) -> tuple[Learner, Array]:
     """Epochs of minibatches, each of some environments' whole segments."""
     envs = segment.logp.shape[1]
-    each = max(1, envs // hypers.minibatches)
+    parts = min(hypers.minibatches, envs)
+    each = envs // parts
     total = hypers.updates * hypers.epochs * hypers.minibatches
 
     def one(learner: Learner, at: Any) -> tuple[Learner, Array]:
@@ -361,10 +362,10 @@ def learn(
         return learner, value
 
     def epoch(learner: Learner, at: tuple[Key, Array]) -> tuple[Learner, Array]:
-        order = jax.random.permutation(at[0], envs)[: each * hypers.minibatches].reshape(hypers.minibatches, each)
-        parts = jax.tree.map(lambda leaf: jnp.moveaxis(leaf[:, order], 1, 0), segment)
+        order = jax.random.permutation(at[0], envs)[: each * parts].reshape(parts, each)
+        pieces = jax.tree.map(lambda leaf: jnp.moveaxis(leaf[:, order], 1, 0), segment)
         memories = jax.tree.map(lambda leaf: leaf[order], memory)
-        return jax.lax.scan(one, learner, (parts, memories, at[1] + jnp.arange(hypers.minibatches)))
+        return jax.lax.scan(one, learner, (pieces, memories, at[1] + jnp.arange(parts)))
 
     counts = state.count + hypers.minibatches * jnp.arange(hypers.epochs)
     return jax.lax.scan(epoch, state.learner, (jax.random.split(key, hypers.epochs), counts))
@@ -378,7 +379,8 @@ def loss(net: Net, hypers: Hypers, b: Segment, memory: Any, actions: Box | Discr
     burn = hypers.burn_in if net.core else 0.0
     warm = (jnp.arange(b.logp.shape[0]) >= burn * b.logp.shape[0]).astype(jnp.float32)[:, None]
     mean = lambda a: jnp.sum(a * warm) / (jnp.sum(warm) * a.shape[1])
-    advantage = (b.advantage - b.advantage.mean()) / (b.advantage.std() + 1e-8)
+    advantage = b.advantage - mean(b.advantage)
+    advantage = advantage / (jnp.sqrt(mean(jnp.square(advantage))) + 1e-8)
     ratio = jnp.exp(logp - b.logp)
     clipped = jnp.clip(ratio, 1 - hypers.clip, 1 + hypers.clip)
     gain = mean(jnp.minimum(ratio * advantage, clipped * advantage))

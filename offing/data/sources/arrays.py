@@ -1,63 +1,93 @@
-"""Arrays as a log: dicts of arrays and `.npz` files, checked row by row and column by column."""
+"""Arrays as a log, checked row by row and column by column; every other source ends here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ...types import BadInput, Box, Dataset, Discrete, Task, Transition
 from ..dataset import Log, fingerprint
+from ..schema import ALIASES as WORDS
+from ..schema import QUESTION, ROLES, Schema
+from .order import episodes_of, in_order, successors_of
 
 LARGEST = np.float32(1e12)  # beyond this a float32 measurement has no square that can be trusted
 LONGEST = 10**9  # horizons beyond this are slips of the pen
-ALIASES = {
-    "observations": "obs",
-    "actions": "action",
-    "rewards": "reward",
-    "next_observations": "next_obs",
+ALIASES = {word: role for role, words in WORDS.items() for word in words} | {
     "final_observations": "final_obs",
-    "terminals": "terminated",
-    "terminations": "terminated",
-    "timeouts": "truncated",
-    "truncations": "truncated",
-    "episodes": "episode",
 }
-COLUMNS = ("obs", "action", "reward", "next_obs", "terminated", "truncated", "episode")
+COLUMNS = ROLES
 SETTINGS = ("horizon", "discount", "n_actions", "action_low", "action_high", "final_obs", "starts")
 
 
-def read_npz(path: Path) -> Log:
-    """The log in an `.npz` file; arrays that would need pickle are refused, not loaded."""
-    columns: dict[str, np.ndarray] = {}
-    key = None
-    try:
-        with path.open("rb") as raw:
-            file = np.load(raw, allow_pickle=False)
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise BadInput(f"{path}: not an .npz archive; save the log with numpy.savez")
-            for key in file.files:
-                columns[key] = file[key]
-    except FileNotFoundError:
-        raise BadInput(f"{path}: no such file") from None
-    except (IsADirectoryError, PermissionError) as error:
-        raise BadInput(f"{path}: cannot be read ({error.strerror})") from None
-    except BadInput:
-        raise
-    except Exception as error:  # a damaged archive may fail in any of a dozen ways
-        where = f", column {key!r}" if key else ""
-        if key and "Object arrays" in str(error):
-            text = "holds Python objects and would need pickle; save plain numeric arrays"
-            raise BadInput(f"{path}{where}: {text}") from None
-        raise BadInput(f"{path}{where}: damaged or not an .npz file") from None
-    return from_arrays(columns, str(path))
+def renamed(given: Mapping[str, Any], schema: Schema, name: str) -> tuple[dict[str, Any], list[str]]:
+    """The arrays under the names of the roles that the schema gives them, with its settings."""
+    taken = {column: role for role in schema.roles for column in schema.names(role)}
+    for column, role in taken.items():
+        if column not in given:
+            have = ", ".join(map(repr, list(given)[:12])) or "nothing"
+            raise BadInput(
+                f"{name}, column {column!r}: missing, and the schema says it is '{role}'; there is {have}"
+            )
+    columns = {key: value for key, value in given.items() if key not in taken}
+    for role in schema.roles:  # a column that the schema names as something else is that, whatever its name
+        columns = {key: value for key, value in columns.items() if ALIASES.get(key, key) != role}
+        parts = schema.names(role)
+        columns[role] = given[parts[0]] if len(parts) == 1 else _beside([given[p] for p in parts], parts, name)
+    columns |= schema.settings()
+    notes: list[str] = []
+    if schema.discrete is not None and "action" in columns:
+        columns["action"], more = as_said(_array(columns, "action", name), schema, columns, notes)
+        columns = {**more, **columns}
+    return columns, notes
 
 
-def from_arrays(given: Mapping[str, Any], name: str = "arrays") -> Log:
-    """The log in a dict of arrays, what was assumed in `notes`; BadInput names column and first bad row."""
+def as_said(
+    action: np.ndarray, schema: Schema, settings: dict[str, Any], notes: list[str]
+) -> tuple[np.ndarray, dict[str, Any]]:
+    """Actions as the schema has them: amounts as floats; of choices, how many there are if nothing says."""
+    if not schema.discrete:
+        settings.pop("n_actions", None)
+        return (action.astype(np.float32) if action.dtype.kind in "iub" else action), {}
+    if action.dtype.kind not in "fiub" or not action.size or "n_actions" in settings:
+        return action, {}
+    top = action.max()
+    if not np.isfinite(top):
+        return action, {}
+    choices = max(2, int(min(float(top), 1e9)) + 1)
+    notes.append(f"n not given: {choices}, by the highest choice in the log")
+    return action, {"n_actions": choices}
+
+
+def _beside(parts: list[Any], names: tuple[str, ...], name: str) -> np.ndarray:
+    """Columns side by side, one number of each per row."""
+    arrays = [_array({column: part}, column, name) for column, part in zip(names, parts, strict=True)]
+    for column, array in zip(names, arrays, strict=True):
+        if array.dtype.kind not in "fiub":
+            raise BadInput(f"{name}, column {column!r}: holds {array.dtype}, not numbers")
+        if array.shape != arrays[0].shape or array.ndim != 1:
+            raise BadInput(
+                f"{name}, column {column!r}: shape {array.shape} where one number per row was expected, "
+                f"as many as {names[0]!r} has"
+            )
+    return np.stack(arrays, -1)
+
+
+def from_arrays(
+    given: Mapping[str, Any], name: str = "arrays", schema: Schema | None = None, successors: bool = False
+) -> Log:
+    """The log in a dict of arrays, what was assumed in `notes`; BadInput names column and first bad row.
+
+    With a schema, or where `successors` says so, next observations that were not logged are taken from the next
+    row: at a time-out there is none, and the row is dropped; at a true end the last observation stands in.
+    """
+    said: list[str] = []
+    if schema is not None:
+        given, said = renamed(given, schema, name)
     columns, notes = _named(given, name)
+    notes = said + notes
     obs = _numbers(columns, "obs", name)
     rows = len(obs)
     if rows == 0:
@@ -66,7 +96,10 @@ def from_arrays(given: Mapping[str, Any], name: str = "arrays") -> Log:
         raise BadInput(f"{name}: one row is not enough to learn from or to hold anything out")
     obs = obs[:, None] if obs.ndim == 1 else obs
     if obs.ndim != 2 or obs.shape[1] == 0:
-        raise BadInput(f"{name}, column 'obs': shape {obs.shape}; give one flat vector of numbers per row")
+        raise BadInput(
+            f"{name}, column 'obs': shape {obs.shape}; give one flat vector of numbers per row "
+            "(images need an encoder first, nested observations flattening)"
+        )
     reward = _numbers(columns, "reward", name, rows)
     if reward.shape == (rows, 1):
         reward = reward[:, 0]
@@ -74,17 +107,26 @@ def from_arrays(given: Mapping[str, Any], name: str = "arrays") -> Log:
         raise BadInput(f"{name}, column 'reward': shape {reward.shape} where ({rows},) was expected")
     terminated = _flags(columns, "terminated", name, rows)
     truncated = _flags(columns, "truncated", name, rows)
-    episode = _episodes(columns, terminated, truncated, name, rows, notes)
+    ids, step = (_whole(columns, column, name, rows) for column in ("episode", "step"))
     action, space = _actions(columns, name, rows, notes)
-    next_obs = _next_obs(columns, obs, episode, name)
-    starts = _starts(columns, obs, episode, name, notes)
-    notes += [f"column '{column}'{where}: constant" for column, where in _constant(obs, action, reward)]
+    next_obs = _logged_next(columns, obs, name)
+    if "logp" in columns:
+        _numbers(columns, "logp", name, rows)
+        notes.append("column 'logp': sound, and not used yet")
 
-    last = np.ones(rows, bool)
-    last[:-1] = episode[1:] != episode[:-1]
-    if episode[0] < 0:
-        last[:] = True
-    next_action = np.where(last[:, None], action, np.roll(action, -1, axis=0))
+    order = in_order(ids, step, (obs, action, reward, terminated, truncated, next_obs), name, notes)
+    if order is not None:
+        if next_obs is None and "final_obs" in columns:
+            raise BadInput(
+                f"{name}, column 'final_obs': cannot be matched to rows that are out of order; sort them"
+            )
+        obs, action, reward, terminated, truncated = (
+            part[order] for part in (obs, action, reward, terminated, truncated)
+        )
+        next_obs = None if next_obs is None else next_obs[order]
+        ids = None if ids is None else ids[order]
+    marked = "terminated" in columns or "truncated" in columns
+    episode = episodes_of(ids, terminated, truncated, marked, order, name, notes)
     lengths = np.unique(episode, return_counts=True)[1] if episode[0] >= 0 else np.array([1])
     horizon = int(_scalar(columns, "horizon", name, lengths.max(), whole=True))
     discount = float(_scalar(columns, "discount", name, 0.99))
@@ -95,8 +137,24 @@ def from_arrays(given: Mapping[str, Any], name: str = "arrays") -> Log:
     if not 0 <= discount <= 1:
         raise BadInput(f"{name}, 'discount': {discount:g} is not within 0 and 1")
 
+    if next_obs is None and "final_obs" not in columns and (successors or schema is not None) and episode[0] >= 0:
+        keep, next_obs = successors_of(obs, terminated, episode, name, notes)
+        obs, action, reward, terminated, next_obs = (
+            part[keep] for part in (obs, action, reward, terminated, next_obs)
+        )
+        episode = np.unique(episode[keep], return_inverse=True)[1].astype(np.int32)
+        rows = len(obs)
+    elif next_obs is None:
+        next_obs = _final_next(columns, obs, episode, name)
+    starts = _starts(columns, obs, episode, name, notes)
+    notes += [f"column '{column}'{where}: constant" for column, where in _constant(obs, action, reward)]
+
+    next_action = action.copy()  # at an episode's end, its own
+    if episode[0] >= 0:
+        inside = np.flatnonzero(episode[1:] == episode[:-1])
+        next_action[inside] = action[inside + 1]
     steps = Transition(obs, action, reward, next_obs, next_action, terminated.astype(np.float32))
-    data = Dataset(steps, starts, episode, np.asarray(rows, np.int32))
+    data = Dataset(steps, starts, episode, np.asarray(len(obs), np.int32))
     task = Task(horizon, discount, space)
     return Log(data, task, name, tuple(notes), fingerprint(data, task))
 
@@ -139,13 +197,24 @@ def _numbers(columns: Mapping[str, Any], column: str, name: str, rows: int | Non
         raise BadInput(f"{name}, column '{column}': a single number where one per row was expected")
     if rows is not None and len(array) != rows:
         raise BadInput(f"{name}, column '{column}': {len(array)} rows where 'obs' has {rows}")
+    checked(array, column, name)
+    return np.ascontiguousarray(array, np.float32)
+
+
+def checked(array: np.ndarray, column: str, name: str, first: int = 0) -> None:
+    """BadInput for the first number that is not finite or too large; rows are counted from `first`."""
+    if array.dtype.kind == "b":
+        return
+    if array.dtype.kind == "f" and array.size and array.max() <= LARGEST and array.min() >= -LARGEST:
+        return  # sound, and no copy was made to see it: a nan survives a maximum
     beyond = (array > LARGEST) | (array < -LARGEST)
     for bad, what in ((~np.isfinite(array), "not finite"), (beyond, f"beyond {LARGEST:g}")):
         if bad.any():
             row = int(np.argwhere(bad)[0][0])
             value = array[row] if array.ndim == 1 else array[row][bad[row]].flat[0]
-            raise BadInput(f"{name}, column '{column}', row {row}: {value} is {what}; repair or drop the row")
-    return np.ascontiguousarray(array, np.float32)
+            raise BadInput(
+                f"{name}, column '{column}', row {first + row}: {value} is {what}; repair or drop the row"
+            )
 
 
 def _flags(columns: Mapping[str, Any], column: str, name: str, rows: int) -> np.ndarray:
@@ -162,42 +231,17 @@ def _flags(columns: Mapping[str, Any], column: str, name: str, rows: int) -> np.
     return array.astype(bool)
 
 
-def _episodes(
-    columns: Mapping[str, Any],
-    terminated: np.ndarray,
-    truncated: np.ndarray,
-    name: str,
-    rows: int,
-    notes: list[str],
-) -> np.ndarray:
-    """Episode of each row, counted from 0; -1 throughout where the log does not tell."""
-    ends = terminated | truncated
-    if "episode" in columns:
-        ids = _array(columns, "episode", name)
-        if ids.shape != (rows,) or ids.dtype.kind not in "iu":
-            raise BadInput(f"{name}, column 'episode': one whole number per row was expected")
-        new = np.r_[True, ids[1:] != ids[:-1]]
-        if len(np.unique(ids)) != new.sum():
-            seen: set[Any] = set()
-            for row in np.flatnonzero(new):
-                if ids[row] in seen:
-                    raise BadInput(
-                        f"{name}, column 'episode', row {row}: episode {ids[row]} goes on after another "
-                        "began; sort the rows by episode and step"
-                    )
-                seen.add(ids[row])
-        inside = ends[:-1] & ~new[1:]
-        if inside.any():
-            row = int(np.argmax(inside))
-            raise BadInput(f"{name}, column 'episode', row {row}: episode {ids[row]} goes on after its end")
-    elif "terminated" in columns or "truncated" in columns:
-        new = np.r_[True, ends[:-1]]
-    else:
-        notes.append(
-            "no episodes in the log: rows are a bag of transitions, and every state stands in for a start"
-        )
-        return np.full(rows, -1, np.int32)
-    return (np.cumsum(new) - 1).astype(np.int32)
+def _whole(columns: Mapping[str, Any], column: str, name: str, rows: int) -> np.ndarray | None:
+    """Episode or step numbers, if they are there."""
+    if column not in columns:
+        return None
+    array = _array(columns, column, name)
+    array = array[:, 0] if array.shape == (rows, 1) else array
+    if array.dtype.kind == "f" and np.isfinite(array).all() and (np.abs(array) < 2**53).all():
+        array = array.astype(np.int64) if (array == np.round(array)).all() else array
+    if array.shape != (rows,) or array.dtype.kind not in "iu":
+        raise BadInput(f"{name}, column '{column}': one whole number per row was expected; number the {column}s")
+    return array
 
 
 def _actions(
@@ -219,10 +263,7 @@ def _actions(
             raise BadInput(f"{name}, column 'action', row {row}: {text}")
         return np.eye(count, dtype=np.float32)[action.astype(int)], Discrete(count)
     if np.asarray(columns["action"]).dtype.kind in "iub":
-        raise BadInput(
-            f"{name}, column 'action': whole numbers; say that they are choices with n_actions=K, "
-            "or save them as floats if they are amounts"
-        )
+        raise BadInput(f"{name}, column 'action': {QUESTION}")
     action = action[:, None] if action.ndim == 1 else action
     if action.ndim != 2 or action.shape[1] == 0:
         raise BadInput(f"{name}, column 'action': shape {action.shape}; give one flat vector of numbers per row")
@@ -247,15 +288,18 @@ def _actions(
     return action, Box(tuple(map(float, low)), tuple(map(float, high)))
 
 
-def _next_obs(columns: Mapping[str, Any], obs: np.ndarray, episode: np.ndarray, name: str) -> np.ndarray:
-    """The observation after each row: logged, or the next row's with `final_obs` after an episode's last."""
-    rows = len(obs)
-    if "next_obs" in columns:
-        next_obs = _numbers(columns, "next_obs", name, rows)
-        next_obs = next_obs[:, None] if next_obs.ndim == 1 else next_obs
-        if next_obs.shape != obs.shape:
-            raise BadInput(f"{name}, column 'next_obs': shape {next_obs.shape} where 'obs' has {obs.shape}")
-        return next_obs
+def _logged_next(columns: Mapping[str, Any], obs: np.ndarray, name: str) -> np.ndarray | None:
+    if "next_obs" not in columns:
+        return None
+    next_obs = _numbers(columns, "next_obs", name, len(obs))
+    next_obs = next_obs[:, None] if next_obs.ndim == 1 else next_obs
+    if next_obs.shape != obs.shape:
+        raise BadInput(f"{name}, column 'next_obs': shape {next_obs.shape} where 'obs' has {obs.shape}")
+    return next_obs
+
+
+def _final_next(columns: Mapping[str, Any], obs: np.ndarray, episode: np.ndarray, name: str) -> np.ndarray:
+    """The next row's observation, with `final_obs` after an episode's last."""
     if "final_obs" not in columns or episode[0] < 0:
         raise BadInput(
             f"{name}, column 'next_obs': missing; give it, "

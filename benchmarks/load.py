@@ -1,0 +1,92 @@
+"""Seconds and peak memory to load a large log from Parquet; prints one line of JSON.
+
+    python benchmarks/load.py
+    python benchmarks/load.py --rows 300000
+
+10 million rows of 17 observations and 6 actions, episodes of 1,000 steps, written piece by piece into a temporary
+file by another process, so that the peak is the reader's. `--logged` writes next observations too; without them
+they are the next row's, and the last row of each episode, a time-out, is dropped. `base_gb` is what the process
+takes before it reads a row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import platform
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import offing
+from offing.data import Schema, load
+
+OBS, ACTIONS, LENGTH, PIECE = 17, 6, 1_000, 100_000
+
+
+def write(path: Path, rows: int, logged: bool) -> None:
+    """A made-up log of that shape: speed does not depend on what is in it."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    rng = np.random.default_rng(0)
+    writer = None
+    for first in range(0, rows, PIECE):
+        count = min(PIECE, rows - first)
+        draw = lambda count=count: rng.standard_normal(count, np.float32)
+        columns = {f"obs_{i}": draw() for i in range(OBS)}
+        columns |= {f"action_{i}": np.tanh(draw()) for i in range(ACTIONS)}
+        columns |= {"reward": draw(), "terminated": np.zeros(count, bool)}
+        columns["truncated"] = np.arange(first + 1, first + count + 1) % LENGTH == 0
+        if logged:
+            columns |= {f"next_obs_{i}": draw() for i in range(OBS)}
+        table = pa.table(columns)
+        writer = writer or pq.ParquetWriter(path, table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+
+
+def peak() -> float:
+    """The most memory that the process has held, in GB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--logged", action="store_true", help="write next observations too")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "log.parquet"
+        writing = multiprocessing.get_context("spawn").Process(
+            target=write, args=(path, options.rows, options.logged)
+        )
+        writing.start()
+        writing.join()
+        base, began, core = peak(), time.perf_counter(), time.process_time()
+        log = load(path, schema=Schema(actions="box", low=-1.0, high=1.0, discount=0.99))
+        seconds, cores = time.perf_counter() - began, time.process_time() - core
+        result = {
+            "benchmark": "load",
+            "version": offing.__version__,
+            "machine": platform.machine(),
+            "cores": os.cpu_count(),
+            "rows": options.rows,
+            "loaded": log.data.rows,
+            "file_gb": round(path.stat().st_size / 1e9, 3),
+            "seconds": round(seconds, 2),
+            "core_seconds": round(cores, 2),
+            "peak_gb": round(peak(), 2),
+            "base_gb": round(base, 2),
+        }
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

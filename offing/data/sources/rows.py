@@ -1,0 +1,192 @@
+"""Rows read piece by piece: checked on the way, put into float32 columns, and drawn by episode where too many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...types import BadInput
+from ..dataset import Log
+from ..schema import QUESTION, Schema
+from . import size_of
+from .arrays import as_said, checked, from_arrays
+
+BATCH = 2**16  # rows in a piece
+MOST = 2**31 - 1  # rows are counted in 32 bits
+WHOLE = ("episode", "step")
+MARKS = ("episode", "terminated", "truncated")
+
+
+class Batch(NamedTuple):
+    """Some rows in a row: columns by role, the file they come from, and the number of the first."""
+
+    columns: dict[str, np.ndarray]
+    name: str
+    first: int
+
+
+class Rows(NamedTuple):
+    """A log as it lies outside memory; `read` may be called more than once, for some of the roles."""
+
+    name: str
+    roles: tuple[str, ...]
+    read: Callable[[tuple[str, ...]], Iterator[Batch]]
+    most: int  # rows that there may be
+    settings: Mapping[str, Any]
+    notes: list[str]
+
+
+class Chosen(NamedTuple):
+    """What fits the budget: of `total` rows those `kept`, by episode number, or by row in a bag."""
+
+    keys: np.ndarray  # sorted
+    by_row: bool
+    kept: int
+    total: int
+    episodes: int  # of how many
+
+
+def collect(rows: Rows, schema: Schema, budget: int, seed: int) -> Log:
+    """The log in the rows: all of it, or as many whole episodes, drawn by the seed, as the budget holds."""
+    first = next(iter(rows.read(rows.roles)), None)
+    if first is None:
+        raise BadInput(f"{rows.name}: the log is empty")
+    said = schema.discrete is not None or "n_actions" in rows.settings or "action_low" in rows.settings
+    if first.columns["action"].dtype.kind in "iub" and not said:
+        raise BadInput(f"{rows.name}, column 'action': {QUESTION}")
+    each = _bytes(first)
+    chosen, room = None, rows.most
+    if rows.most * each > budget:
+        chosen = _choose(rows, budget // each, seed)
+        room = chosen.kept
+        if chosen.kept == chosen.total:
+            chosen = None
+    columns = _fill(rows, first, room, chosen)
+    notes = list(rows.notes)
+    if chosen is not None:
+        parts = "rows" if chosen.by_row else "whole episodes"
+        share = "" if chosen.by_row else f"{len(chosen.keys)} of {chosen.episodes} episodes, "
+        notes.append(
+            f"larger than the budget of {size_of(budget)}: {parts} were drawn with seed {seed}, {share}"
+            f"{chosen.kept} of {chosen.total} rows"
+        )
+    settings = {**rows.settings, **schema.settings()}
+    if schema.discrete is not None:
+        columns["action"], more = as_said(columns["action"], schema, settings, notes)
+        settings = {**more, **settings}
+    log = from_arrays({**columns, **settings}, rows.name, successors=True)
+    return log._replace(notes=(*notes, *log.notes))
+
+
+def _bytes(batch: Batch) -> int:
+    """What a row takes in a Dataset: observation and action twice, reward, end and episode."""
+    wide = [batch.columns[role][:1].size for role in ("obs", "action")]
+    return 4 * (2 * sum(wide) + 3)
+
+
+def _keys(batch: Batch, counted: int, ended: bool) -> tuple[np.ndarray, int, bool]:
+    """The episode number of each row: logged, or counted on from the rows before by their ends."""
+    columns = batch.columns
+    if "episode" in columns:
+        return _whole(batch, "episode"), counted, ended
+    size = len(next(iter(columns.values())))
+    ends = np.zeros(size, bool)
+    for role in ("terminated", "truncated"):
+        if role in columns:
+            ends |= columns[role].reshape(size, -1)[:, 0] != 0
+    before = np.r_[ended, ends[:-1]] if size else ends
+    keys = counted + np.cumsum(before)
+    return keys, int(keys[-1]) if size else counted, bool(ends[-1]) if size else ended
+
+
+def _whole(batch: Batch, role: str) -> np.ndarray:
+    """Episode or step numbers; floats will do where they are whole."""
+    part = batch.columns[role]
+    if part.dtype.kind == "f":
+        bad = ~(np.abs(part) < 2**53) | (part != np.round(part))
+        if bad.any():
+            row = int(np.argmax(bad.reshape(len(part), -1).any(1)))
+            text = f"{part[row]} where a whole number was expected"
+            raise BadInput(f"{batch.name}, column '{role}', row {batch.first + row}: {text}")
+        part = part.astype(np.int64)
+    if part.dtype.kind not in "iu":
+        raise BadInput(f"{batch.name}, column '{role}': holds {part.dtype}, not whole numbers; number the {role}s")
+    if part.ndim == 2 and part.shape[1] == 1:
+        return part[:, 0]
+    if part.ndim != 1:
+        raise BadInput(f"{batch.name}, column '{role}': shape {part.shape} where one number per row was expected")
+    return part
+
+
+def _choose(rows: Rows, fits: int, seed: int) -> Chosen:
+    """Whole episodes in random order until no more fit; rows, where the log has no episodes."""
+    roles = tuple(role for role in MARKS if role in rows.roles)
+    rng = np.random.default_rng([seed, 3])
+    total, counted, ended = 0, 0, False
+    values, lengths = [], []
+    for batch in rows.read(roles or ("reward",)):
+        keys, counted, ended = _keys(batch, counted, ended)
+        if len(keys) == 0:
+            continue
+        total += len(keys)
+        if total > MOST:
+            raise BadInput(f"{rows.name}: more than {MOST} rows; give a part of it")
+        begins = np.r_[0, np.flatnonzero(keys[1:] != keys[:-1]) + 1]
+        values.append(keys[begins])
+        lengths.append(np.diff(np.r_[begins, len(keys)]))
+    if total == 0:
+        raise BadInput(f"{rows.name}: the log is empty")
+    if not roles:
+        few = total > 4 * fits  # then drawing twice is rare, and a permutation of all would be dear
+        kept = np.unique(rng.integers(0, total, fits)) if few else np.sort(rng.permutation(total)[:fits])
+        return Chosen(kept, True, len(kept), total, 0)
+    names, where = np.unique(np.concatenate(values), return_inverse=True)
+    sizes = np.bincount(where, np.concatenate(lengths)).astype(np.int64)
+    order = rng.permutation(len(names))
+    taken = order[np.cumsum(sizes[order]) <= fits]
+    if len(taken) == 0:
+        raise BadInput(f"{rows.name}: not even one episode fits the budget, which holds {fits} rows; raise it")
+    return Chosen(np.sort(names[taken]), False, int(sizes[taken].sum()), total, len(names))
+
+
+def _fill(rows: Rows, first: Batch, room: int, chosen: Chosen | None) -> dict[str, np.ndarray]:
+    """The columns of the rows that are kept, made once at their full length and filled piece by piece."""
+    columns: dict[str, np.ndarray] = {}
+    for role, part in first.columns.items():
+        if part.dtype.kind not in "fiub":
+            raise BadInput(f"{first.name}, column '{role}': holds {part.dtype}, not numbers")
+        kind = np.int64 if role in WHOLE else np.float32
+        columns[role] = np.empty(
+            (room, *(() if role in WHOLE else part.shape[1:])), kind
+        )  # untouched pages cost nothing
+    filled, seen, counted, ended = 0, 0, 0, False
+    for batch in rows.read(rows.roles):
+        size = len(batch.columns["reward"])
+        keep = slice(None)
+        if chosen is not None and chosen.by_row:
+            low, high = np.searchsorted(chosen.keys, [seen, seen + size])
+            keep = chosen.keys[low:high] - seen
+        elif chosen is not None:
+            keys, counted, ended = _keys(batch, counted, ended)
+            at = np.searchsorted(chosen.keys, keys).clip(max=len(chosen.keys) - 1)
+            keep = np.flatnonzero(chosen.keys[at] == keys)
+        seen += size
+        taken = size if isinstance(keep, slice) else len(keep)
+        if filled + taken > room:
+            raise BadInput(f"{rows.name}: damaged; it holds more rows than it claims")
+        for role, target in columns.items():
+            part = _whole(batch, role) if role in WHOLE else batch.columns[role]
+            if part.shape[1:] != target.shape[1:] or len(part) != size:
+                raise BadInput(
+                    f"{batch.name}, column '{role}', row {batch.first}: shape {part.shape} where "
+                    f"{(size, *target.shape[1:])} was expected"
+                )
+            if role not in WHOLE:
+                checked(part, role, batch.name, batch.first)
+            target[filled : filled + taken] = part[keep]
+        filled += taken
+    for target in columns.values():
+        target.resize((filled, *target.shape[1:]), refcheck=False)  # gives back what was not needed
+    return columns

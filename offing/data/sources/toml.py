@@ -1,0 +1,28 @@
+"""A schema from its file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...types import BadInput
+from ..schema import Schema, parse
+
+LONGEST = 2**20  # bytes; a schema is a page, not a book
+
+
+def read_schema(path: Path) -> Schema:
+    """The schema in a TOML file."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(LONGEST + 1)
+    except OSError as error:
+        raise BadInput(f"{path}: cannot be read ({error.strerror})") from None
+    except ValueError:
+        raise BadInput(f"{path}: no such file") from None
+    if len(content) > LONGEST:
+        raise BadInput(f"{path}: longer than {LONGEST} bytes, so not a schema")
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        raise BadInput(f"{path}: not a schema in TOML (not UTF-8)") from None
+    return parse(text, str(path))
