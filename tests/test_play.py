@@ -279,9 +279,9 @@ def test_the_hopper_falls():
     assert played.returns[0] != played.returns[1]
 
 
-def test_the_summary_says_where_the_value_fell():
+def test_the_summary_says_where_the_return_fell():
     played = Played(np.array([1.0, 3.0]), np.array([0.5, 1.5]), np.array([4, 6]), "cartpole", 5)
-    found = summary(played, {"interval": (0.0, 1.0), "level": 0.9, "median": 0.4, "more": 1})
+    found = summary(played, {"interval": (0.0, 2.5), "level": 0.9, "median": 0.4, "more": 1})
     assert found.pop("versions").keys() == {"gymnax"}
     assert found == {
         "env": "cartpole",
@@ -289,11 +289,11 @@ def test_the_summary_says_where_the_value_fell():
         "return": {"mean": 2.0, "stderr": pytest.approx(1.0), "min": 1.0, "max": 3.0},
         "value": {"mean": 1.0, "stderr": pytest.approx(0.5)},
         "length": {"mean": 5.0},
-        "predicted": {"interval": [0.0, 1.0], "level": 0.9, "median": 0.4},
+        "predicted": {"interval": [0.0, 2.5], "level": 0.9, "median": 0.4},
         "inside": True,
         "seed": 5,
     }
-    assert summary(played, {"interval": (1.1, 2.0), "level": 0.9, "median": 1.5})["inside"] is False
+    assert summary(played, {"interval": (0.5, 1.5), "level": 0.9, "median": 1.0})["inside"] is False
     alone = summary(Played(played.returns[:1], played.values[:1], played.lengths[:1], "cartpole"))
     assert alone["value"] == {"mean": 0.5, "stderr": None}
     assert "predicted" not in alone

@@ -252,7 +252,7 @@ def walled(data: Dataset) -> bool:
     return bool(np.any(np.isfinite(stops(jnp.asarray(data.steps.next_obs), rows, jnp.asarray(data.rows)))))
 
 
-def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, terminates: bool, at_walls: bool) -> Fitted:
+def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, terminates: bool, at_walls: bool = False) -> Fitted:
     """The ensemble for one setting. Pure: `vmap` it over settings, seeds and splits.
 
     `terminates` and `at_walls` say whether anything in the log ends, or stands at a wall: what is not there
