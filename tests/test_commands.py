@@ -228,6 +228,28 @@ def test_sorel_refuses_nonsense_in_one_line(tmp_path, capsys, flags):
     assert not (tmp_path / "out").exists()
 
 
+def test_a_table_of_strange_names_goes_in_by_way_of_a_drafted_schema(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = ["trip,step,obs_0,obs_1,choice,earned,crashed"]
+    for i in range(300):
+        a, b = rng.normal(size=2).round(3)
+        rows.append(f"{i // 10},{i % 10},{a},{b},{rng.integers(3)},{a + b:.4f},{int(i % 20 == 19)}")
+    path, schema = tmp_path / "trips.csv", tmp_path / "trips.toml"
+    path.write_text("\n".join(rows) + "\n")
+    assert main(["inspect", str(path)]) == 2
+    assert "'action': missing" in capsys.readouterr().err
+    assert main(["inspect", str(path), "--write-schema", str(schema)]) == 0
+    told = capsys.readouterr().out
+    assert all(word in told for word in ("action: no name speaks for it", "'choice'", "reward: no name"))
+    said = '\naction = "choice"\nreward = "earned"\nterminated = "crashed"\nepisode = "trip"\n'
+    schema.write_text(schema.read_text() + said)
+    assert main(["inspect", str(path), "--schema", str(schema)]) == 2
+    assert "choices or amounts" in capsys.readouterr().err
+    schema.write_text(schema.read_text() + 'actions = "discrete"\n')
+    assert main(["inspect", str(path), "--schema", str(schema)]) == 0
+    assert "285 rows" in capsys.readouterr().out  # the last steps of 15 trips that timed out have no next
+
+
 def test_help_names_the_commands(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["--help"])

@@ -190,19 +190,22 @@ def _toml(value: Any) -> str:
 def draft(columns: Mapping[str, np.ndarray], name: str = "columns") -> tuple[Schema, list[str]]:
     """A schema for columns, given some of their rows, and what was inferred and why.
 
-    Raises BadInput where names leave a doubt. Whole-number actions stay a question: `actions` is left out and
-    the notes ask it.
+    What names leave open is left out, and the notes ask it: which column is the reward, whether `done` marks
+    true ends or time-outs, whether whole-number actions are choices or amounts.
     """
-    schema, reasons, unused = complete(columns, name)
-    if whole(columns, schema):
+    schema, reasons, unused = complete(columns, name, strict=False)
+    if schema.action is not None and whole(columns, schema):
         reasons.append(f"actions: {QUESTION}")
     return schema, reasons + unused
 
 
 def complete(
-    columns: Mapping[str, np.ndarray], name: str, known: Schema | None = None
+    columns: Mapping[str, np.ndarray], name: str, known: Schema | None = None, strict: bool = True
 ) -> tuple[Schema, list[str], list[str]]:
-    """The schema with a column for each role that a name speaks for, the reasons, and what is not used."""
+    """The schema with a column for each role that a name speaks for, the reasons, and what is not used.
+
+    If `strict`, what is needed and missing is refused; otherwise the reasons ask for it.
+    """
     known = known or Schema()
     for role in known.roles:
         for column in known.names(role):
@@ -224,17 +227,27 @@ def complete(
             reasons.append(f"{role}: " + (text or f"column {names!r}, by its name"))
     for column in free:
         if column.lower() in ("done", "dones") and not {"terminated", "truncated"} & set(found):
-            raise BadInput(
-                f"{name}, column {column!r}: does it mark true ends or time-outs? "
-                "Say in a schema that it is 'terminated' or 'truncated'"
-            )
+            text = "does it mark true ends or time-outs? Say in a schema that it is 'terminated' or 'truncated'"
+            if strict:
+                raise BadInput(f"{name}, column {column!r}: {text}")
+            reasons.append(f"column {column!r}: {text}")
     missing = [role for role in ("obs", "action", "reward") if role not in found]
-    if missing:
+    have = _listed([column for column in free if column not in _all(found)]) or "nothing"
+    if not strict:
+        reasons += [
+            f"{role}: no name speaks for it; write {role} = NAME, which may be one of {have}" for role in missing
+        ]
+    elif missing:
         have = _listed(list(columns)) or "nothing"
         raise BadInput(f"{name}, column '{missing[0]}': missing; there is {have}; say in a schema which it is")
     schema = replace(known, **found)
     used = {column for role in schema.roles for column in schema.names(role)}
     return schema, reasons, [f"column {column!r}: not used" for column in columns if column not in used]
+
+
+def _all(found: Mapping[str, Names]) -> set[str]:
+    """Every column that some role has taken."""
+    return {c for names in found.values() if names for c in ((names,) if isinstance(names, str) else names)}
 
 
 def _named(role: str, columns: Mapping[str, Any], families: Mapping[str, Any], name: str) -> Names:
