@@ -40,21 +40,27 @@ class Collect:
     """Same seed, same log."""
 
 
-@dataclass(frozen=True)
-class PosteriorCommand:
-    """Learn a posterior over worlds from a log, choose its settings by PIL, and say if it is calibrated."""
+@dataclass(frozen=True, kw_only=True)
+class OfALog:
+    """What every command that reads a log is told of it."""
 
     data: Positional[str]
     """The log: an .npz, .hdf5 (D4RL), .parquet or .csv file, a folder of those, minari:ID, or an embedded sample
     (offing:pendulum, offing:cartpole)."""
-    out: Path
-    """Folder for posterior.json and the posterior itself."""
     schema: Path | None = None
     """A TOML file that says which column is what (`offing inspect DATA --write-schema FILE` drafts one)."""
     rows: int | None = None
     """Use this many rows of it (default: all)."""
     seed: int = 0
     """Same seed, same result."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PosteriorCommand(OfALog):
+    """Learn a posterior over worlds from a log, choose its settings by PIL, and say if it is calibrated."""
+
+    out: Path
+    """Folder for posterior.json and the posterior itself."""
     scale: Literal["smoke", "quick", "standard", "large", "paper"] = "standard"
     """How much to try: smoke, whether the log goes through (its numbers mean nothing); quick, 12 small settings;
     standard, 24, a few minutes on two cores; large, 4, and paper, 48, for a GPU."""
@@ -62,19 +68,12 @@ class PosteriorCommand:
     """Start anew, even if OUT holds a finished or an interrupted run."""
 
 
-@dataclass(frozen=True)
-class Sorel:
+@dataclass(frozen=True, kw_only=True)
+class Sorel(OfALog):
     """A log in; a policy, what it will earn, and GO, NO-GO or NOT-ENOUGH-EVIDENCE out (exit code 0, 3 or 4)."""
 
-    data: Positional[str]
-    """The log: an .npz, .hdf5 (D4RL), .parquet or .csv file, a folder of those, minari:ID, or an embedded sample
-    (offing:pendulum, offing:cartpole)."""
     out: Path
     """Folder for result.json, report.html, the policy and the posterior."""
-    schema: Path | None = None
-    """A TOML file that says which column is what (`offing inspect DATA --write-schema FILE` drafts one)."""
-    rows: int | None = None
-    """Use this many rows of it (default: all)."""
     baseline: float | None = None
     """The return that the policy must beat (default: what the logged behaviour earned)."""
     scale: Literal["smoke", "quick", "standard", "large", "paper"] = "quick"
@@ -86,8 +85,6 @@ class Sorel:
     (default: what the scale tries)."""
     level: float = 0.9
     """Of the interval, and how probable it must be that the policy beats the baseline."""
-    seed: int = 0
-    """Same seed, same result."""
     fresh: bool = False
     """Start anew, even if OUT holds a finished or an interrupted run."""
 
@@ -108,19 +105,10 @@ class Play:
     """Sample actions instead of taking the best."""
 
 
-@dataclass(frozen=True)
-class Inspect:
+@dataclass(frozen=True, kw_only=True)
+class Inspect(OfALog):
     """What is in a log, what is wrong with it, and whether it is diverse enough for SOReL or calls for TOReL."""
 
-    data: Positional[str]
-    """The log: an .npz, .hdf5 (D4RL), .parquet or .csv file, a folder of those, minari:ID, or an embedded sample
-    (offing:pendulum, offing:cartpole)."""
-    schema: Path | None = None
-    """A TOML file that says which column is what (`offing inspect DATA --write-schema FILE` drafts one)."""
-    rows: int | None = None
-    """Use this many rows of it (default: all)."""
-    seed: int = 0
-    """Same seed, same answer."""
     out: Path | None = None
     """Folder for inspect.json and inspect.html (default: write nothing)."""
     write_schema: Path | None = None

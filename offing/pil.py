@@ -127,20 +127,26 @@ class Evidence(NamedTuple):
         return np.maximum(self.plain - self.explained, 0.0)
 
 
+def evenly(data: Dataset, most: int = 4096) -> np.ndarray:
+    """At most that many rows, evenly taken."""
+    return np.unique(np.linspace(0, data.rows - 1, min(most, data.rows)).astype(int))
+
+
 @jax.jit
-def _say(posterior: Posterior, obs: Array, action: Array) -> tuple[Array, Array]:
+def say(posterior: Posterior, obs: Array, action: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of every world's prediction [M, N, D]."""
     predicted = jax.vmap(posterior.predict, in_axes=(0, None, None))(posterior.theta, obs, action)
-    return predicted.mean, predicted.std  # [M, N, D]
+    return predicted.mean, predicted.std
 
 
-def evidence(posterior: Posterior, held: Dataset, most: int = 4096) -> Evidence:
-    """The posterior against at most `most` held-out rows, evenly taken, averaged over its folds."""
-    rows = np.unique(np.linspace(0, held.rows - 1, min(most, held.rows)).astype(int))
+def evidence(posterior: Posterior, held: Dataset) -> Evidence:
+    """The posterior against held-out rows, averaged over its folds."""
+    rows = evenly(held)
     steps = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[rows], held.steps)
     episode = np.asarray(held.episode)[: held.rows]
     y = np.concatenate([steps.next_obs - steps.obs, steps.reward[:, None]], -1)
     x = np.concatenate([steps.obs, steps.action], -1)
-    mean, std = (np.asarray(a, np.float64) for a in _say(posterior, held.steps.obs[rows], held.steps.action[rows]))
+    mean, std = (np.asarray(a, np.float64) for a in say(posterior, held.steps.obs[rows], held.steps.action[rows]))
     scale = _widths(y)
     mean = mean.reshape(posterior.folds, -1, *y.shape) / scale  # [F, members, N, D]
     residual = y / scale - mean.mean(1)  # [F, N, D]

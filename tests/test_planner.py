@@ -432,7 +432,6 @@ def segment_of(hypers, actions, envs=5):
         -jnp.abs(draw()),
         draw(),
         draw(),
-        draw(),
     )
     memory = jax.tree.map(lambda leaf: jnp.ones((envs, *leaf.shape)), _memory.empty(hypers.core, hypers.width))
     return net, segment, memory

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..types import Box, Dataset, Discrete, Task
-from .dataset import Log
+from .dataset import Log, broken
 
 CELLS = 1 << 21  # numbers read at once
 SAMPLE = 100_000  # rows that quantiles and counts of values are taken from
@@ -109,7 +109,7 @@ def inspect(log: Log, seed: int = 0) -> dict[str, Any]:
         "coverage": coverage(data, obs, action, marks, rng),
         "copies": copies(data, (obs, action, reward), marks),
         "drift": drift(data, (obs, action, reward)),
-        "broken": broken(data, obs),
+        "broken": broken(log.data),
     }
     return {**found, "answer": decide(found)._asdict()}
 
@@ -427,21 +427,6 @@ def drift(data: Rows, whole: tuple[Column, Column, Column]) -> dict[str, Any] | 
             "sure": [int(i) for i in np.flatnonzero(sure & (moved > DRIFT))],
         }
     return told
-
-
-def broken(data: Rows, obs: Column) -> float:
-    """Share of the steps inside episodes whose next observation is not what the next row starts from."""
-    rows, off, inside = data.count, 0, 0
-    if data.episode[0] < 0:
-        return 0.0
-    room = (1e-3 * np.maximum(obs.std, 1e-12)).astype(np.float32)
-    for block in blocks(rows - 1, len(obs.mean)):
-        after = slice(block.start + 1, block.stop + 1)
-        same = data.episode[block] == data.episode[after]
-        far = np.abs(data.next_obs[block] - data.obs[after]) > room
-        off += np.count_nonzero(far.any(1) & same)
-        inside += np.count_nonzero(same)
-    return off / inside if inside else 0.0
 
 
 def decide(found: dict[str, Any]) -> Answer:

@@ -103,7 +103,6 @@ class Segment(NamedTuple):
     start: Array
     raw: Array  # the action before it is clipped to its box, or the choice as a one-hot row
     logp: Array
-    value: Array
     advantage: Array
     target: Array
 
@@ -338,9 +337,7 @@ def appraise(hypers: Hypers, state: State, rows: Any, last: Array) -> tuple[Segm
     forget = jnp.where(state.count == 0, 0.0, FORGET)
     mean_ = forget * mean + (1 - forget) * target.mean()
     std_ = jnp.maximum(forget * std + (1 - forget) * target.std(), 1e-4)
-    segment = Segment(
-        rows["x"], rows["start"], rows["raw"], rows["logp"], rows["value"], advantage, (target - mean_) / std_
-    )
+    segment = Segment(rows["x"], rows["start"], rows["raw"], rows["logp"], advantage, (target - mean_) / std_)
     return segment, (mean_, std_), rows["reward"].mean()
 
 

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..data import Log, split, take
-from ..pil import PIL, chance, evidence, judge
+from ..data import Log, Split, split, take
+from ..pil import PIL, chance, evenly, evidence, judge, say
 from ..planner._plan import Planned, plan
 from ..posterior import ensemble
 from ..posterior.replay import Replay, replay
@@ -21,6 +21,7 @@ from ..types import BadInput, Dataset, Key, Planner, Policy, Posterior, Progress
 from ..value.predictive import rollouts
 from .sweep import Shelf, sweep
 
+PLENTY = 50_000  # rows of which a fifth more is no longer worth the time
 DOUBT = 1.5  # an imagined step of which worlds are less sure than this many times the worst of the log ends
 ROUNDS = 8  # how often a plan is held against worlds it was not trained in
 GLANCES = 16  # episodes a world, each time
@@ -62,18 +63,7 @@ def choose_posterior(
     data, task = log.data, log.task
     parts, notes = split(data, seed, settings[0].folds)
     held = take(data, parts.held)
-    terminates = bool(np.any(data.steps.done[: data.rows]))
-    each = max(s.folds * s.members for s in settings) * len(data.episode) * (data.steps.obs.shape[1] + 2) * 8
-    on_device = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), parts._replace(held=np.zeros(0))))
-    fitted = sweep(
-        "fit",
-        _fitter(terminates, ensemble.walled(data)),
-        settings,
-        *on_device,
-        bytes_each=each,
-        shelf=shelf,
-        progress=progress,
-    )
+    fitted = _fit("fit", key, data, parts, settings, shelf, progress)
     worlds = [ensemble.posterior(f, h, data, task) for f, h in zip(fitted, settings, strict=True)]
 
     found = []
@@ -90,7 +80,7 @@ def choose_posterior(
     picked = limited(picked, held)
     if curve is None:
         notes.append("no runs of steps to replay, so all of the learned variance counts as chance")
-    if not terminates:
+    if not picked.terminates:
         notes.append("no episode in the log ended by itself, so imagined ones end at the horizon alone")
     if scores[index].word == "unproven":
         notes.append(
@@ -100,9 +90,6 @@ def choose_posterior(
         notes.append(f"no setting is calibrated; the least imbalanced is {scores[index].word}")
     nll = tuple(float(np.mean(f.nll)) for f in fitted)
     return PosteriorChoice(index, tuple(settings), scores, nll, picked, curve, reference, tuple(notes))
-
-
-PLENTY = 50_000  # rows of which a fifth more is no longer worth the time
 
 
 def refit(
@@ -121,10 +108,7 @@ def refit(
     if data.rows > PLENTY:
         return choice.picked
     parts, _ = split(data, seed, hypers.folds, held=0.0)
-    terminates = bool(np.any(data.steps.done[: data.rows]))
-    args = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), parts._replace(held=np.zeros(0))))
-    run = _fitter(terminates, ensemble.walled(data))
-    fitted = sweep("refit", run, [hypers], *args, shelf=shelf, progress=progress)[0]
+    fitted = _fit("refit", key, data, parts, [hypers], shelf, progress)[0]
     worlds = ensemble.posterior(fitted, hypers, data, log.task, float(choice.picked.noise_scale))
     return replace(worlds, limit=choice.picked.limit)
 
@@ -136,23 +120,37 @@ def best(totals: Sequence[float], imbalances: Sequence[float], balanced: Sequenc
     return int(np.argmin(np.abs(imbalances)))
 
 
+def _fit(
+    what: str,
+    key: Key,
+    data: Dataset,
+    parts: Split,
+    settings: Sequence[ensemble.Hypers],
+    shelf: Shelf | None,
+    progress: Progress | None,
+) -> list[ensemble.Fitted]:
+    """Every setting fitted to the folds of `parts`. What a fit does not read stays off the device."""
+    run = _fitter(bool(np.any(data.steps.done[: data.rows])), ensemble.walled(data))
+    each = max(s.folds * s.members for s in settings) * len(data.episode) * (data.steps.obs.shape[1] + 2) * 8
+    args = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), parts._replace(held=np.zeros(0))))
+    return sweep(what, run, settings, *args, bytes_each=each, shelf=shelf, progress=progress)
+
+
 @cache
 def _fitter(terminates: bool, at_walls: bool) -> Callable[..., ensemble.Fitted]:
     """One function per answer, so that compiled programs are found again."""
     return lambda hypers, key, data, parts: ensemble.fit(key, hypers, data, parts, terminates, at_walls)
 
 
-def limited(posterior: Posterior, held: Dataset, most: int = 4096) -> Posterior:
-    """The posterior with the limit of its disagreement: DOUBT times the most, fold by fold, on held-out rows."""
+def limited(posterior: Posterior, held: Dataset) -> Posterior:
+    """The posterior with the limit of its disagreement: DOUBT times the most on held-out rows, over its folds."""
     if not posterior.wary:
         return posterior
-    rows = np.unique(np.linspace(0, held.rows - 1, min(most, held.rows)).astype(int))
-    steps = jax.tree.map(lambda leaf: leaf[rows], held.steps)
-    folds = [posterior.fold(i) for i in range(posterior.folds)]
-    say = jax.jit(
-        lambda p: disagreement(p, jax.vmap(p.predict, (0, None, None))(p.theta, steps.obs, steps.action).mean)
-    )
-    return replace(posterior, limit=jnp.asarray(DOUBT * np.mean([np.max(say(p)) for p in folds]), jnp.float32))
+    rows = evenly(held)
+    mean = say(posterior, held.steps.obs[rows], held.steps.action[rows])[0]
+    folds = mean.reshape(posterior.folds, -1, *mean.shape[1:])
+    most = jnp.mean(jnp.stack([disagreement(posterior, fold).max() for fold in folds]))
+    return replace(posterior, limit=DOUBT * most)
 
 
 def _with_scale(posterior: Posterior, key: Key, held: Any) -> tuple[Posterior, Replay | None]:
@@ -191,10 +189,9 @@ def choose_policy(
     fitted on other episodes.
     """
     worlds = [tabled(worlds) for worlds in (own, held)]
-    each = max(s.updates for s in settings) and own.members * 4_096 * data.steps.obs.shape[1]
     on_device = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), *worlds))
     run = _planner(planner)
-    planned = sweep("plan", run, settings, *on_device, bytes_each=each, shelf=shelf, progress=progress)
+    planned = sweep("plan", run, settings, *on_device, shelf=shelf, progress=progress)
     scores = [float(np.max(p.held)) for p in planned]
     index = int(np.argmax(scores))
     width = data.steps.obs.shape[1]

@@ -31,10 +31,10 @@ def outside(data: Dataset, obs: Array, action: Array, alive: Array, seed: int = 
     rng = np.random.default_rng(seed)
     rows = data.rows
     x = np.concatenate([np.asarray(data.steps.obs[:rows]), np.asarray(data.steps.action[:rows])], -1)
-    width = x.std(0)
-    x = (x - x.mean(0)) / np.where(width > 0, width, 1.0)
     went = np.concatenate([np.asarray(obs), np.asarray(action)], -1)[np.asarray(alive, bool)]
-    went = (went[rng.permutation(len(went))[:ROWS]] - _mean(data)) / np.where(width > 0, width, 1.0)
+    mean, width = x.mean(0), x.std(0)
+    scaled = lambda a: (a - mean) / np.where(width > 0, width, 1.0)
+    x, went = scaled(x), scaled(went[rng.permutation(len(went))[:ROWS]])
     episode = np.asarray(data.episode)[:rows]
     unit = np.unique(episode, return_inverse=True)[1] if episode[0] >= 0 else np.arange(rows)
     side = (rng.permutation(unit.max() + 1) % 2)[unit]
@@ -42,11 +42,6 @@ def outside(data: Dataset, obs: Array, action: Array, alive: Array, seed: int = 
     ours, others = some(side == 0), some(side == 1)
     usual = np.quantile(nearest(others, ours), USUAL)
     return float(np.mean(nearest(went, ours) > usual))
-
-
-def _mean(data: Dataset) -> np.ndarray:
-    rows = data.rows
-    return np.concatenate([np.asarray(data.steps.obs[:rows]), np.asarray(data.steps.action[:rows])], -1).mean(0)
 
 
 @jax.jit
