@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import digamma
 
-from offing.pil import FLOOR, PIL, Evidence, chance, evidence, explained, judge, pil, regret_bound
+from offing.pil import FLOOR, PIL, Evidence, chance, evenly, evidence, explained, judge, pil, regret_bound
 from offing.posterior import linear
 from offing.types import Box, Dataset, Posterior, Predict, Task, Transition
 
@@ -448,8 +448,10 @@ def test_evidence_takes_rows_evenly_and_only_those_in_use():
     np.testing.assert_array_equal(
         evidence(posterior, some).plain, evidence(posterior, some._replace(steps=spoilt)).plain
     )
-    every = evidence(posterior, held, most=200).plain
-    np.testing.assert_allclose(every, evidence(posterior, held).plain, rtol=0.2)
+    rows = evenly(some, 50)
+    assert rows[0] == 0 and rows[-1] == 399 and len(rows) == 50
+    assert set(np.diff(rows)) == {8, 9}
+    np.testing.assert_array_equal(evenly(some), np.arange(400))
 
 
 # ---- how noise is shared out
