@@ -27,7 +27,7 @@ def one(sample: str, rows: int, seed: int, scale: str) -> dict[str, Any]:
     """One run's row of the table."""
     began = time.perf_counter()
     log = offing.load(sample, rows, seed)
-    choice = offing.choose_posterior(jax.random.key(seed), log, offing.space(scale), seed)
+    choice = offing.choose_posterior(jax.random.key(seed), log, offing.space(scale, log.data.rows), seed)
     point = choice.points[choice.index]
     return {
         "sample": sample,
@@ -37,7 +37,8 @@ def one(sample: str, rows: int, seed: int, scale: str) -> dict[str, Any]:
         "settings": len(choice.points),
         "calibrated_settings": sum(score.calibrated for score in choice.scores),
         "chosen": {
-            k: getattr(point, k) for k in ("width", "depth", "own", "shared", "prior_scale", "bootstrap", "decay")
+            k: getattr(point, k)
+            for k in ("width", "depth", "updates", "own", "shared", "prior_scale", "bootstrap", "decay")
         },
         "nll": choice.nll[choice.index],
         "noise_scale": float(choice.picked.noise_scale),

@@ -69,7 +69,7 @@ def run(suite: str, task: str, rows: int, seed: int, given: Any) -> list[tuple[d
         began = time.perf_counter()
         settings = rppo_space(scale, core)
         if posterior is None or worlds is None:
-            result = sorel(key, log, offing.space(scale), settings, seed)
+            result = sorel(key, log, offing.space(scale, log.data.rows), settings, seed)
             posterior, worlds = result.posterior, result.worlds
         else:
             result = planned(key, log, posterior, worlds, settings)

@@ -449,7 +449,7 @@ def test_evidence_takes_rows_evenly_and_only_those_in_use():
         evidence(posterior, some).plain, evidence(posterior, some._replace(steps=spoilt)).plain
     )
     rows = evenly(some, 50)
-    assert rows[0] == 0 and rows[-1] == 399 and len(rows) == 50
+    assert (rows[0], rows[-1], len(rows)) == (0, 399, 50)
     assert set(np.diff(rows)) == {8, 9}
     np.testing.assert_array_equal(evenly(some), np.arange(400))
 

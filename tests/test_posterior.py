@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from offing.data import Split
+from offing.data import Split, load, split
 from offing.nets import ACTIVATIONS, Layer, dense, gaussian_nll, hidden, hidden_half, mlp_init, soft_clamp
 from offing.posterior import ensemble, linear, walk
 from offing.posterior.replay import FEWEST, SCALES, replay, segments
@@ -734,6 +734,49 @@ def test_a_named_space_is_distinct_settings_in_few_programs(scale):
     assert len({jax.tree.structure(s) for s in found}) == (1 if scale == "large" else 2)  # whatever their number
     assert len({s.folds for s in found}) == 1
     assert all(s.elites <= s.members for s in found)
+
+
+@pytest.mark.parametrize("width", [1, 7, 63])
+def test_equations_are_solved_without_the_library(width):
+    rng = np.random.default_rng(width)
+    x = rng.normal(size=(200, width)) @ rng.normal(size=(width, width))
+    x = x / x.std(0)
+    a, b = x.T @ x / 200 + 1e-4 * np.eye(width), rng.normal(size=(width, 3)).astype(np.float32)
+    found = np.asarray(jax.jit(ensemble.solve)(jnp.asarray(a, jnp.float32), b))
+    np.testing.assert_allclose(a @ found, b, atol=5e-3)
+
+
+def test_longer_logs_are_learned_for_longer():
+    for scale in ("quick", "standard"):
+        short, long = space(scale, 19_999), space(scale, 20_000)
+        assert [replace(s, updates=2 * s.updates) for s in short] == long
+    assert space("large", 10**6) == space("large")
+
+
+def test_a_target_that_is_all_but_linear_is_learned_as_well_as_one_that_bends():
+    """The net learns in units of what the linear map leaves, so the share that it misses does not depend on it."""
+    missed = {}
+    for size in (1.0, 0.01):
+        rng = np.random.default_rng(0)
+        obs = rng.uniform(-2, 2, size=(600, 1)).astype(np.float32)
+        bends = np.sin(3 * obs[:, 0])
+        step = np.float32(obs[:, 0] + size * bends)
+        columns = {"obs": obs, "action": rng.uniform(-1, 1, (600, 1)), "reward": np.zeros(600)}
+        log = load(
+            columns
+            | {"next_obs": obs + step[:, None], "truncated": np.arange(600) % 20 == 19}
+            | {"action_low": -1.0, "action_high": 1.0}
+        )
+        hypers = replace(TINY, width=32, depth=2, updates=600, batch_size=64, lr=1e-2, folds=2)
+        parts, _ = split(log.data, 0, 2)
+        fitted = jax.jit(lambda key, data, parts, h=hypers: ensemble.fit(key, h, data, parts, False))(
+            jax.random.key(0), log.data, parts
+        )
+        worlds = ensemble.posterior(fitted, hypers, log.data, log.task)
+        said = jax.vmap(worlds.predict, (0, None, None))(worlds.theta, obs, log.data.steps.action)
+        missed[size] = float(np.mean((np.asarray(said.mean)[..., 0] - step) ** 2)) / np.var(size * bends)
+    assert missed[1.0] < 0.05
+    assert missed[0.01] < 3 * missed[1.0]
 
 
 def test_a_space_that_does_not_exist_is_told_which_do():

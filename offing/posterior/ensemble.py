@@ -2,7 +2,7 @@
 
 World m predicts y, the change of state and the reward, in units of the log's own scale:
 
-    y | x ~ N(linear * B x + f_m(x) + prior_scale * p_m(x), exp(xi_m(x))),    p_m drawn at random and frozen
+    y | x ~ N(linear * B x + f_m(x) + prior_scale * gain * p_m(x), exp(xi_m(x))),    p_m drawn at random and frozen
 
     loss_m = E_i w_m(i) sum_d [ (y_d + jitter * e_m(i) - mean_d)^2 / exp((1 - beta) * xi_d)    to the mean
                                 + xi_d + (y_d + ... - mean_d)^2 / exp(xi_d) ]                to the variance
@@ -39,6 +39,7 @@ UNROLL = {"gpu": 10}  # updates to a turn of the loop: fewer launches on a GPU, 
 HALF = {"gpu": True}  # where gradients of hidden layers are kept in bfloat16
 ROOM = 0.1  # widths of the log's range by which a state may leave it
 ENDS = (64, 64)  # hidden sizes of the termination head
+LEAST = 1e-6  # share of the variance of a target that the linear map may seem to leave, at least
 TIES = 3  # rows that share the very largest or smallest value of a column: it stops there, and is a wall
 
 
@@ -97,7 +98,7 @@ class Theta(NamedTuple):
     ends: tuple[Layer, ...]  # (obs, action, next_obs) -> logit of termination; () if nothing in the log ended
     linear: Layer  # frozen: the least-squares map
     prior: tuple[Layer, ...]  # frozen; () if silent
-    prior_scale: Array  # []
+    prior_scale: Array  # [S + 1]
     floor: Array  # []  least log-variance
     scale: Scale
     walls: Array  # [2, S]  no state is predicted beyond these; infinite where the log shows none
@@ -154,9 +155,23 @@ def ending(theta: Theta, x: Array, next_obs: Array) -> Array:
     return mlp(theta.ends, jnp.concatenate([x, after], -1), "silu")[..., 0]
 
 
-def loss(params: Any, theta: Theta, hypers: Hypers, b: Batch, rows: Array) -> tuple[Array, None]:
-    """One member's loss on its own minibatch; `params` are the trained parts of `theta`."""
-    theta = theta._replace(**params)
+def gain_of(known: Known) -> Array:
+    """What the linear map leaves to say [S + 1], as a standard deviation in units of the target's."""
+    return jnp.sqrt(jnp.clip(known.left, LEAST, 1.0))
+
+
+def geared(params: Any, gain: Array | float) -> Any:
+    """The trained parts with the means that the net says in units of `gain` [S + 1]."""
+    *rest, last = params["net"]
+    gains = jnp.stack([jnp.ones_like(last.bias[::2]) * gain, jnp.ones_like(last.bias[::2])]).reshape(-1)
+    return {**params, "net": (*rest, Layer(last.weight * gains[:, None], last.bias * gains))}
+
+
+def loss(
+    params: Any, theta: Theta, hypers: Hypers, b: Batch, rows: Array, gain: Array | float = 1.0
+) -> tuple[Array, None]:
+    """One member's loss on its own minibatch; `params` are the trained parts of `theta`, in units of `gain`."""
+    theta = theta._replace(**geared(params, gain))
     through = hidden_half if HALF.get(jax.default_backend()) else hidden
     features = through(theta.net, b.x, hypers.activation)
     total = head_loss(theta.net[-1], theta.low, theta.high, features, b, hypers.beta, theta.floor)
@@ -199,7 +214,7 @@ def init(key: Key, common: Key, hypers: Hypers, widths: tuple[int, int], known: 
         ends=mlp_init(k3, (2 * obs + action, *ENDS, 1), last=0.1) if terminates else (),
         linear=known.linear,
         prior=mlp_init(k2, (*sizes, out)),
-        prior_scale=jnp.asarray(hypers.prior_scale),
+        prior_scale=hypers.prior_scale * gain_of(known),
         floor=floor,
         scale=known.scale,
         walls=known.walls,
@@ -225,10 +240,25 @@ def least_squares(x: Array, y: Array, scale: Scale, rows: Array, size: Array, sh
     x = (x[rows] - scale.in_mean) / scale.in_std * used
     y = (y[rows] - scale.out_mean) / scale.out_std * used
     gram = jnp.matmul(x.T, x, precision="highest") / size + 1e-4 * jnp.eye(x.shape[1])
-    weight = jnp.linalg.solve(gram, jnp.matmul(x.T, y, precision="highest") / size)
+    weight = solve(gram, jnp.matmul(x.T, y, precision="highest") / size)
     weight = share * weight
     left = jnp.sum(jnp.square(y - x @ weight), 0) / size
     return Layer(weight.T, jnp.zeros(y.shape[1])), left
+
+
+def solve(a: Array, b: Array) -> Array:
+    """x of a x = b for a positive definite matrix, by elimination, which then needs no pivots.
+
+    Written out, since on a CPU the library's solver starts threads of its own, and from some sixty columns on two
+    fits side by side wait for each other for ever.
+    """
+    width = a.shape[0]
+
+    def one(i: Array, whole: Array) -> Array:
+        row = whole[i] / whole[i, i]
+        return (whole - jnp.outer(whole[:, i], row)).at[i].set(row)
+
+    return jax.lax.fori_loop(0, width, one, jnp.concatenate([a, b], 1))[:, width:]
 
 
 def stops(next_obs: Array, rows: Array, size: Array) -> Array:
@@ -283,7 +313,8 @@ def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, terminates: bool,
         valid = valid._replace(weight=count.astype(jnp.float32))
         noisy = view.y + hypers.jitter * jax.random.normal(k4, view.y.shape)
         keys = (k3, jax.random.fold_in(common, 1))
-        params, nll, best, curve = _train(keys, hypers, theta, view._replace(y=noisy), valid, index, size)
+        gain = gain_of(known) * jnp.sqrt(1 + jnp.square(hypers.prior_scale))
+        params, nll, best, curve = _train(keys, hypers, theta, view._replace(y=noisy), valid, index, size, gain)
         return theta._replace(**params), nll, best, curve
 
     def fold(key: Key, index: Array, size: Array) -> tuple[Theta, Array, Array, Array]:
@@ -307,24 +338,33 @@ def _view(key: Key, hypers: Hypers, theta: Theta, rows: Batch, unit: Array) -> B
     scale = theta.scale
     x = (rows.x - scale.in_mean) / scale.in_std
     y = (rows.y - scale.out_mean) / scale.out_std - dense(theta.linear, x)
-    y = y - hypers.prior_scale * mlp(theta.prior, x, hypers.activation)
+    y = y - theta.prior_scale * mlp(theta.prior, x, hypers.activation)
     weight = 1 - hypers.bootstrap + hypers.bootstrap * jax.random.exponential(key, unit.shape)[unit]
     return rows._replace(x=x, y=y, weight=weight)
 
 
 def _train(
-    keys: tuple[Key, Key], hypers: Hypers, theta: Theta, view: Batch, valid: Batch, rows: Array, size: Array
+    keys: tuple[Key, Key],
+    hypers: Hypers,
+    theta: Theta,
+    view: Batch,
+    valid: Batch,
+    rows: Array,
+    size: Array,
+    gain: Array,
 ) -> tuple[Any, Array, Array, Array]:
     """The member's trained parts at their best held-out round, that score, that round, and all scores.
 
-    `keys` are its own and its fold's: which minibatches it sees alone, and which all members see.
+    `keys` are its own and its fold's: which minibatches it sees alone, and which all members see. Means are
+    learned in units of `gain`, what there is left for the net to say: in units of the whole target a step of
+    the optimiser would overshoot, where the linear map already says nearly all.
     """
     params = {name: getattr(theta, name) for name in TRAINED}
     per_round = -(-hypers.updates // ROUNDS)
     chunk = next(c for c in range(min(CHUNK, per_round), 0, -1) if per_round % c == 0)
 
     def update(learner: Learner, at: tuple[Batch, Adam]) -> tuple[Learner, None]:
-        return descend(learner, at[1], loss, theta, hypers, at[0], size)[0], None
+        return descend(learner, at[1], loss, theta, hypers, at[0], size, gain)[0], None
 
     def many(learner: Learner, at: tuple[Key, Key, Array]) -> tuple[Learner, None]:
         key, common, count = at
@@ -347,7 +387,7 @@ def _train(
         counts = number * per_round + jnp.arange(0, per_round, chunk)
         mine, ours = (jax.random.split(k, per_round // chunk) for k in (key, common))
         learner, _ = jax.lax.scan(many, learner, (mine, ours, counts))
-        nll = score(learner.params, theta, hypers, valid)
+        nll = score(geared(learner.params, gain), theta, hypers, valid)
         better = nll < lowest
         kept = jax.tree.map(lambda new, old: jnp.where(better, new, old), learner.params, kept)
         return (learner, kept, jnp.minimum(nll, lowest), jnp.where(better, number, best)), nll
@@ -356,7 +396,7 @@ def _train(
     mine, ours = (jax.random.split(k, ROUNDS) for k in keys)
     rounds = (mine, ours, jnp.arange(ROUNDS))
     (_, kept, lowest, best), curve = jax.lax.scan(round_, first, rounds)
-    return kept, lowest, best, curve
+    return geared(kept, gain), lowest, best, curve
 
 
 def posterior(fitted: Fitted, hypers: Hypers, data: Dataset, task: Task, noise_scale: float = 1.0) -> Posterior:

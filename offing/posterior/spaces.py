@@ -18,7 +18,7 @@ SMALL = Hypers(
     members=8,
     elites=8,
     batch_size=128,
-    lr=3e-3,
+    lr=1e-2,
     final_lr=0.01,
 )
 DEEP = replace(SMALL, width=96, depth=3, activation="relu", beta=1.0, members=5, elites=5)
@@ -31,18 +31,23 @@ LARGE = replace(PAPER, updates=80_000, wary=True)
 SCALES = ("smoke", "quick", "standard", "large", "paper")
 
 
-def space(scale: str) -> list[Hypers]:
+LONG = 20_000  # rows of which small nets can learn more than the usual number of updates teaches them
+
+
+def space(scale: str, rows: int = 0) -> list[Hypers]:
     """The settings of that scale: `quick` 12 and `standard` 24 for a CPU, `large` 4 and `paper` 48 for a GPU.
 
     `smoke` is 4 that train for a moment: they show that a log goes through, and their numbers mean nothing.
+    From LONG `rows` on, `quick` and `standard` train twice as long: there updates, not rows, limit a fit.
     """
+    times = 2 if rows >= LONG else 1
     if scale == "smoke":
         tiny = replace(SMALL, width=8, members=2, elites=2, updates=40)
         return [*grid(replace(tiny, depth=1), own=(0.3, 1.0)), *grid(replace(tiny, depth=2), own=(0.3, 1.0))]
     if scale == "quick":
-        return _around(SMALL, DEEP, pairs=PLAIN, updates=2_500)
+        return _around(SMALL, DEEP, pairs=PLAIN, updates=2_000 * times)
     if scale == "standard":
-        return _around(SMALL, DEEP, pairs=(*PLAIN, (1.0, 1e-2)), updates=4_000)
+        return _around(SMALL, DEEP, pairs=(*PLAIN, (1.0, 1e-2)), updates=3_000 * times)
     if scale == "large":
         return grid(LARGE, bootstrap=(0.0, 1.0), prior_scale=(0.0, 1.0))
     if scale == "paper":
@@ -53,7 +58,7 @@ def space(scale: str) -> list[Hypers]:
 
 PLAIN = ((0.0, 1e-4),)  # bootstrap, weight decay
 # own, shared, prior_scale: from members that hardly differ to members that differ more than any log asks for
-SPREADS = ((0.03, 1.0, 0.0), (0.1, 1.0, 0.0), (1.0, 0.0, 0.0), (1.0, 0.0, 0.3), (1.0, 0.0, 1.0), (1.0, 0.0, 3.0))
+SPREADS = ((0.03, 1.0, 0.0), (0.1, 1.0, 0.0), (1.0, 0.0, 0.0), (1.0, 0.0, 1.5), (1.0, 0.0, 3.0), (1.0, 0.0, 6.0))
 
 
 def _around(*shapes: Hypers, pairs: Sequence[tuple[float, float]], updates: int) -> list[Hypers]:
