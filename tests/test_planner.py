@@ -42,6 +42,9 @@ SIZES = {  # of these a planner takes what it has
     "width": WIDTH,
     "batch_size": 19,
     "updates": 4,
+    "every": 2,
+    "retain": 2,
+    "critics": 3,
 }
 HASTE = {"xla_backend_optimization_level": 0}  # optimised, a program takes longer to compile than it runs
 
@@ -49,7 +52,8 @@ HASTE = {"xla_backend_optimization_level": 0}  # optimised, a program takes long
 def tiny(name: str, **rest):
     """The planner's settings with every size small."""
     kind = planners.get(name).Hypers
-    return kind(**{field: size for field, size in SIZES.items() if field in names(kind)} | rest)
+    sizes = SIZES | ({"steps": SIZES["updates"] * SIZES["every"]} if "every" in names(kind) else {})
+    return kind(**{field: size for field, size in sizes.items() if field in names(kind)} | rest)
 
 
 def combinations():
@@ -280,7 +284,7 @@ def test_actions_are_never_out_of_range(trained):
             else:
                 assert (action >= actions.low).all()
                 assert (action <= actions.high).all()
-                assert np.ptp(action, 0).min() > 0
+                assert params is wild or np.ptp(action, 0).min() > 0  # wild ones may stand at the edge
 
 
 def act_at_start(policy, actions, **seen):

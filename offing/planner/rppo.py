@@ -22,6 +22,7 @@ from ..optim import Learner, adam, descend, start
 from ..posterior.walk import begin, fixed, redrawn
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Policy, Posterior, Seen, Task
 from . import _memory
+from ._parts import Scale, place, scale_of, see, unplace
 
 FORGET = 0.9  # of the running scale of returns, at every update
 
@@ -51,14 +52,6 @@ class Hypers:
     @property
     def updates(self) -> int:
         return max(1, self.steps // (self.envs * self.segment))
-
-
-class Scale(NamedTuple):
-    """Centre and width of what the policy sees, from the log; not trained."""
-
-    mean: Array  # [S]
-    std: Array  # [S]
-    reward: Array  # []
 
 
 class Net(NamedTuple):
@@ -126,7 +119,7 @@ def look(net: Net, scale: Scale, seen: Seen, actions: Box | Discrete) -> Array:
 
 
 def features(net: Net, scale: Scale, seen: Seen, actions: Box | Discrete) -> Array:
-    obs = jnp.clip((seen.obs - scale.mean) / scale.std, -10, 10)
+    obs = see(scale, seen.obs)
     if not net.core:
         return obs
     start = seen.start[..., None]
@@ -149,21 +142,6 @@ def choose(key: Key | None, net: Net, said: Array, actions: Box | Discrete) -> A
     return said if key is None else said + jnp.exp(net.log_std) * jax.random.normal(key, said.shape)
 
 
-def place(raw: Array, actions: Box | Discrete) -> Array:
-    """The action in the log's own units, inside its box."""
-    if isinstance(actions, Discrete):
-        return raw
-    low, high = jnp.array(actions.low), jnp.array(actions.high)
-    return (low + high) / 2 + (high - low) / 2 * jnp.clip(raw, -1, 1)
-
-
-def unplace(action: Array, actions: Box | Discrete) -> Array:
-    if isinstance(actions, Discrete):
-        return action
-    low, high = jnp.array(actions.low), jnp.array(actions.high)
-    return (action - (low + high) / 2) / jnp.maximum((high - low) / 2, 1e-6)
-
-
 def log_prob(net: Net, said: Array, raw: Array, actions: Box | Discrete) -> tuple[Array, Array]:
     """Log-probability of an action [...], and the entropy of what was said."""
     if isinstance(actions, Discrete):
@@ -180,12 +158,7 @@ def log_prob(net: Net, said: Array, raw: Array, actions: Box | Discrete) -> tupl
 
 def init(key: Key, hypers: Hypers, data: Dataset, posterior: Posterior) -> State:
     """A planner that has seen nothing; what it sees is scaled by the log."""
-    steps, used = data.steps, (jnp.arange(data.steps.reward.shape[0]) < data.size)[:, None]
-    mean = jnp.sum(steps.obs * used, 0) / data.size
-    std = jnp.sqrt(jnp.sum(jnp.square(steps.obs - mean) * used, 0) / data.size)
-    reward = jnp.sqrt(jnp.sum(jnp.square(steps.reward * used[:, 0])) / data.size)
-    scale = Scale(mean, jnp.where(std > 1e-6 * (1 + jnp.abs(mean)), std, 1.0), jnp.maximum(reward, 1e-6))
-    return begin_in(key, hypers, scale, dream(hypers, posterior), posterior.task)
+    return begin_in(key, hypers, scale_of(data), dream(hypers, posterior), posterior.task)
 
 
 def update(

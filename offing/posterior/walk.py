@@ -1,4 +1,4 @@
-"""Ways to step through a posterior: one hypothesis per episode, or a new one at every step.
+"""Ways to step through a posterior: one hypothesis per episode, or a new one at every step; sure of it, or wary.
 
 Worlds are laid out [members, copies]: the copies of a world step together, as one batched product.
 """
@@ -103,6 +103,70 @@ def redrawn(posterior: Posterior) -> Step:
         return jax.tree.map(lambda a: a.reshape(members * copies, -1)[back].reshape(a.shape), out)
 
     return step
+
+
+def everyone(posterior: Posterior, obs: Array, action: Array) -> tuple[Predict, Predict, Array | bool]:
+    """What all worlds say of every step [M, M, C, ...], what each says of its own copies' [M, C, ...], and
+    where wary worlds do not know [M, C].
+    """
+    every = jax.vmap(posterior.predict, (0, None, None))(posterior.theta, obs, action)
+    own = jnp.arange(obs.shape[0])
+    said = jax.tree.map(lambda leaf: leaf[own, own], every)
+    unsure = disagreement(posterior, every.mean) > posterior.limit if posterior.wary else False
+    return every, said, unsure
+
+
+def penalised(posterior: Posterior, coefficient: float | Array, raw: bool = False) -> Step:
+    """As `fixed`, and a step costs `coefficient` times what the least certain world doubts of it (MOPO).
+
+        reward - coefficient * max_m |std_m(obs, action)|         (Yu et al., 2020)
+
+    over change of state and reward. `raw` takes both in the log's own units, as the paper does: a coefficient
+    then means one thing for one choice of units. Otherwise standard deviations are in widths of the log's ranges
+    and the cost is in widths of the rewards', so that it does not matter what a column is measured in.
+    """
+    units = jnp.ones(()) if raw else widths(posterior)
+    price = coefficient * (1.0 if raw else units[-1])
+
+    def step(key: Key, obs: Array, action: Array) -> tuple[Array, Array, Array]:
+        every, said, unsure = everyone(posterior, obs, action)
+        (after, reward, ended), _, _ = settle(key, posterior, said, obs, action, unsure)
+        doubt = jnp.sqrt(jnp.sum(jnp.square(every.std / units), -1)).max(0)  # [M, C]
+        return after, reward - price * doubt, ended
+
+    return step
+
+
+def halting(posterior: Posterior, threshold: float | Array, offset: float | Array) -> Step:
+    """As `fixed`, and an episode halts where two worlds are further `apart` than `threshold` (MOReL).
+
+    The step that halts earns the least that was ever logged, plus `offset`, once, and is the last (Kidambi et al.,
+    2020). So where every step costs something, an `offset` that is small beside what a whole episode costs makes
+    halting worth it.
+    """
+
+    def step(key: Key, obs: Array, action: Array) -> tuple[Array, Array, Array]:
+        every, said, unsure = everyone(posterior, obs, action)
+        (after, reward, ended), _, _ = settle(key, posterior, said, obs, action, unsure)
+        halted = apart(posterior, every.mean) > threshold
+        return after, jnp.where(halted, jnp.asarray(posterior.low)[-1] + offset, reward), ended | halted
+
+    return step
+
+
+def apart(posterior: Posterior, mean: Array) -> Array:
+    """How far apart the two worlds that differ most are, by their predictions of a step mean [M, ..., D]: [...].
+
+    In widths of the log's ranges, as `disagreement`, which is not swayed by one odd world.
+    """
+    mean = mean / widths(posterior)
+    return jnp.sqrt(jnp.sum(jnp.square(mean[:, None] - mean), -1)).max((0, 1))
+
+
+def widths(posterior: Posterior) -> Array:
+    """Of the log's ranges of state and reward [S + 1]; 1 where a column is constant."""
+    width = jnp.asarray(posterior.high) - jnp.asarray(posterior.low)
+    return jnp.where(width > 0, width, 1.0)
 
 
 def roll(

@@ -1,0 +1,126 @@
+"""Implicit Q-learning (Kostrikov, Nair & Levine, 2021).
+
+V:  E[ |tau - 1(u < 0)| u^2 ],  u = min Qbar(s, a) - V(s)
+Q:  E[ (r + discount * (1 - done) V(s') - Q(s, a))^2 ]
+pi: E[ exp(beta u) log pi(a | s) ],  weights of at most `most`
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..hypers import hypers
+from ..nets import mlp_init
+from ..optim import Learner, adam, cosine, descend, start
+from ..types import Array, Box, Dataset, Discrete, Key, Planner, Policy, Posterior, Task, Transition
+from ._parts import (
+    Actor,
+    Scale,
+    actor_init,
+    blank_of,
+    critics,
+    critics_init,
+    follow,
+    hidden,
+    log_prob,
+    minibatch,
+    policy_of,
+    scale_of,
+    tower,
+)
+
+
+@hypers
+class Hypers:
+    """phi_III. Defaults: the paper's for locomotion (Kostrikov et al., 2021, appendix B)."""
+
+    updates: int = 50_000
+    batch_size: int = 256
+    width: int = 256
+    depth: int = 2
+    lr: float = 3e-4
+    discount: float = 0.99
+    polyak: float = 0.005
+    expectile: float = 0.7
+    beta: float = 3.0
+    most: float = 100.0
+
+
+class State(NamedTuple):
+    actor: Learner
+    value: Learner
+    critic: Learner
+    slow: Any  # the critics' target weights
+    scale: Scale
+    count: Array  # []  updates so far
+
+
+def init(key: Key, hypers: Hypers, data: Dataset, posterior: Posterior) -> State:
+    """A planner that has seen nothing; what it sees is scaled by the log."""
+    k1, k2, k3 = jax.random.split(key, 3)
+    actions, width, sizes = posterior.task.actions, data.steps.obs.shape[1], hidden(hypers)
+    critic = critics_init(k3, 2, sizes, width, actions)
+    return State(
+        start(actor_init(k1, "gaussian", sizes, width, actions)),
+        start(mlp_init(k2, (width, *sizes, 1))),
+        start(critic),
+        critic,
+        scale_of(data),
+        jnp.asarray(0),
+    )
+
+
+def update(
+    key: Key, hypers: Hypers, state: State, data: Dataset, posterior: Posterior
+) -> tuple[State, dict[str, Array]]:
+    """One step of value, critics and actor on one minibatch."""
+    actions = posterior.task.actions
+    b = minibatch(key, data, hypers.batch_size, state.scale, actions)
+    step = adam(state.count, hypers.lr)
+    slower = adam(state.count, cosine(state.count, hypers.lr, hypers.updates, 0.0))
+    q = critics(state.slow, b.obs, b.action, actions).min(0)
+    value, v_loss, u = descend(state.value, step, value_loss, hypers, b, q)
+    critic, q_loss, _ = descend(state.critic, step, critic_loss, hypers, b, value.params, actions)
+    actor, pi_loss, _ = descend(state.actor, slower, actor_loss, hypers, b, u, actions)
+    slow = follow(state.slow, critic.params, hypers.polyak)
+    metrics = {"value": v_loss, "critic": q_loss, "actor": pi_loss, "q": q.mean()}
+    return State(actor, value, critic, slow, state.scale, state.count + 1), metrics
+
+
+def value_loss(net: Any, hypers: Hypers, b: Transition, q: Array) -> tuple[Array, Array]:
+    """The expectile of the critics' values over logged actions; also how much better each action was: [B]."""
+    u = q - tower(net, b.obs)[..., 0]
+    weight = jnp.abs(hypers.expectile - (u < 0))
+    return jnp.mean(weight * jnp.square(u)), u
+
+
+def critic_loss(
+    params: Any, hypers: Hypers, b: Transition, value: Any, actions: Box | Discrete
+) -> tuple[Array, None]:
+    target = b.reward + hypers.discount * (1 - b.done) * tower(value, b.next_obs)[..., 0]
+    q = critics(params, b.obs, b.action, actions)
+    return jnp.mean(jnp.square(q - target).sum(0)), None
+
+
+def actor_loss(
+    actor: Actor, hypers: Hypers, b: Transition, u: Array, actions: Box | Discrete
+) -> tuple[Array, None]:
+    """Cloning, weighted by how much better than its state's value an action was."""
+    weight = jnp.minimum(jnp.exp(hypers.beta * u), hypers.most)
+    return -jnp.mean(weight * log_prob(actor, b.obs, b.action, actions)), None
+
+
+def policy(hypers: Hypers, state: State, task: Task) -> Policy:
+    """What has been learned so far, as a policy."""
+    return policy_of(state.actor.params, state.scale, "gaussian", task.actions)
+
+
+def blank(hypers: Hypers, width: int, task: Task) -> Policy:
+    """A policy of that shape which has learned nothing."""
+    return blank_of("gaussian", hidden(hypers), width, task)
+
+
+planner = Planner(Hypers, init, update, policy, blank)

@@ -1,0 +1,57 @@
+"""ReBRAC: TD3 held to the log twice, by its actor and by its critics (Tarasov et al., 2023).
+
+Q:  E[ (r + discount * (1 - done) (min Qbar(s', a') - critic_bc |a' - a'_logged|^2) - Q(s, a))^2 ]
+pi: E[ actor_bc |pi(s) - a|^2 - min Q(s, pi(s)) / mean|Q| ]
+
+The critics have LayerNorm. Rewards are in units of their size in the log, and so is what `critic_bc` is held
+against. Smoothing, order of steps, ends of episodes, and nearness of choices: `_td3`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..hypers import hypers
+from ..types import Array, Box, Dataset, Discrete, Key, Planner, Posterior, Transition
+from . import _td3
+from ._parts import Actor, best, critics
+
+
+@hypers
+class Hypers:
+    """phi_III. Defaults: the paper's for locomotion (Tarasov et al., 2023, appendix B)."""
+
+    updates: int = 50_000  # of the actor; the critics take two steps each time
+    batch_size: int = 1024
+    width: int = 256
+    depth: int = 3
+    lr: float = 1e-3
+    discount: float = 0.99
+    polyak: float = 0.005
+    noise: float = 0.2  # of target actions, in halves of their range
+    noise_clip: float = 0.5
+    actor_bc: float = 0.003
+    critic_bc: float = 0.001
+
+
+def update(
+    key: Key, hypers: Hypers, state: _td3.State, data: Dataset, posterior: Posterior
+) -> tuple[_td3.State, dict[str, Array]]:
+    """Two steps of the critics and one of the actor."""
+    return _td3.update(key, hypers, state, data, posterior, actor_loss, hypers.critic_bc, normed=True)
+
+
+def actor_loss(
+    actor: Actor, hypers: Hypers, b: Transition, critic: Any, actions: Box | Discrete
+) -> tuple[Array, None]:
+    """Near what was logged, and worth much; worth counts in units of its size."""
+    action = best(actor, b.obs, actions)
+    q = critics(critic, b.obs, action, actions, normed=True).min(0)
+    size = jax.lax.stop_gradient(jnp.maximum(jnp.abs(q).mean(), 1e-6))
+    return jnp.mean(hypers.actor_bc * _td3.unlike(action, b.action, actions) - q / size), None
+
+
+planner = Planner(Hypers, _td3.init, update, _td3.policy, _td3.blank)

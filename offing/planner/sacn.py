@@ -1,0 +1,136 @@
+"""Soft actor-critic with N critics, of which the least counts (An, Moon, Kim & Song, 2021).
+
+y = r + discount * (1 - done) (min_n Qbar_n(s', a') - heat * log pi(a' | s')),   a' ~ pi(s')
+Q:  E[ sum_n (Q_n(s, a) - y)^2 ]
+pi: E[ heat * log pi(a | s) - min_n Q_n(s, a) ],   a ~ pi(s)
+heat: so that the entropy of pi is `calm`, -|A| in a box
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..hypers import hypers
+from ..optim import Learner, adam, descend, start
+from ..types import Array, Box, Dataset, Discrete, Key, Planner, Policy, Posterior, Task, Transition
+from ._parts import (
+    Actor,
+    Scale,
+    actor_init,
+    blank_of,
+    calm,
+    critics,
+    critics_init,
+    follow,
+    hidden,
+    least,
+    minibatch,
+    policy_of,
+    scale_of,
+    squashed,
+)
+
+
+@hypers
+class Hypers:
+    """phi_III. Defaults: the paper's for HalfCheetah (An et al., 2021)."""
+
+    updates: int = 50_000
+    batch_size: int = 256
+    width: int = 256
+    depth: int = 3
+    critics: int = 10
+    lr: float = 3e-4
+    discount: float = 0.99
+    polyak: float = 0.005
+
+
+class State(NamedTuple):
+    actor: Learner
+    critic: Learner
+    slow: Any  # the critics' target weights
+    heat: Learner  # its logarithm
+    scale: Scale
+    count: Array  # []  gradient steps so far
+
+
+Loss = Callable[..., tuple[Array, Array]]  # (critics, hypers, minibatch, target, actions) -> loss, values [N, B]
+
+
+def init(key: Key, hypers: Any, data: Dataset, posterior: Posterior) -> State:
+    """A planner that has seen nothing; what it sees is scaled by the log."""
+    k1, k2 = jax.random.split(key)
+    actions, width, sizes = posterior.task.actions, data.steps.obs.shape[1], hidden(hypers)
+    critic = critics_init(k1, hypers.critics, sizes, width, actions)
+    actor = actor_init(k2, "squashed", sizes, width, actions)
+    return State(start(actor), start(critic), critic, start(jnp.zeros(())), scale_of(data), jnp.asarray(0))
+
+
+def update(
+    key: Key, hypers: Hypers, state: State, data: Dataset, posterior: Posterior
+) -> tuple[State, dict[str, Array]]:
+    """One step of critics, actor and heat on one minibatch."""
+    actions = posterior.task.actions
+    k1, k2 = jax.random.split(key)
+    b = minibatch(k1, data, hypers.batch_size, state.scale, actions)
+    return learn(k2, hypers, state, b, actions, critic_loss)
+
+
+def learn(
+    key: Key, hypers: Any, state: State, b: Transition, actions: Box | Discrete, critic_loss: Loss
+) -> tuple[State, dict[str, Array]]:
+    """One step of critics, actor and heat on rows from anywhere."""
+    k1, k2 = jax.random.split(key)
+    step, heat = adam(state.count, hypers.lr), jnp.exp(state.heat.params)
+    target = backup(k1, hypers, state, b, heat, actions)
+    critic, q_loss, q = descend(state.critic, step, critic_loss, hypers, b, target, actions)
+    actor, pi_loss, logp = descend(state.actor, step, actor_loss, k2, b, critic.params, heat, actions)
+    heater, _, _ = descend(state.heat, step, heat_loss, logp, actions)
+    slow = follow(state.slow, critic.params, hypers.polyak)
+    metrics = {"critic": q_loss, "actor": pi_loss, "q": q.mean(), "heat": heat, "entropy": -logp.mean()}
+    return State(actor, critic, slow, heater, state.scale, state.count + 1), metrics
+
+
+def backup(key: Key, hypers: Any, state: State, b: Transition, heat: Array, actions: Box | Discrete) -> Array:
+    """What the rows' actions turn out to be worth [B]: y above."""
+    action, logp = squashed(key, state.actor.params, b.next_obs, actions)
+    after = least(state.slow, b.next_obs, action, actions) - heat * logp
+    return b.reward + hypers.discount * (1 - b.done) * after
+
+
+def critic_loss(
+    params: Any, hypers: Any, b: Transition, target: Array, actions: Box | Discrete
+) -> tuple[Array, Array]:
+    """Squared errors of all critics; also what they say [N, B]."""
+    q = critics(params, b.obs, b.action, actions)
+    return jnp.mean(jnp.square(q - target).sum(0)), q
+
+
+def actor_loss(
+    actor: Actor, key: Key, b: Transition, critic: Any, heat: Array, actions: Box | Discrete
+) -> tuple[Array, Array]:
+    """What the policy's own actions lose; also their log-probabilities [B]."""
+    action, logp = squashed(key, actor, b.obs, actions)
+    return jnp.mean(heat * logp - least(critic, b.obs, action, actions)), logp
+
+
+def heat_loss(log_heat: Array, logp: Array, actions: Box | Discrete) -> tuple[Array, None]:
+    """Downhill, heat rises while the policy's entropy is below what is held to."""
+    return -log_heat * jnp.mean(logp + calm(actions)), None
+
+
+def policy(hypers: Any, state: State, task: Task) -> Policy:
+    """What has been learned so far, as a policy."""
+    return policy_of(state.actor.params, state.scale, "squashed", task.actions)
+
+
+def blank(hypers: Any, width: int, task: Task) -> Policy:
+    """A policy of that shape which has learned nothing."""
+    return blank_of("squashed", hidden(hypers), width, task)
+
+
+planner = Planner(Hypers, init, update, policy, blank)
