@@ -99,6 +99,15 @@ class ValueEstimate(NamedTuple):
         return float(stats.t.cdf(off / scale, max(self.members - 1, 1)))
 
 
+class Judged(NamedTuple):
+    """What an estimator says of a policy, how far it can be trusted, and what it had to assume."""
+
+    estimate: ValueEstimate  # discounted by the task
+    health: dict[str, float]
+    notes: tuple[str, ...]
+    returns: ValueEstimate | None = None  # undiscounted; None where the method has no such thing
+
+
 def start_variance(returns: np.ndarray, first: np.ndarray, starts: int) -> float:
     """Variance of a value that comes of knowing only `starts` starts, from episodes and what each began in.
 

@@ -102,35 +102,37 @@ def predictive(
     k1, k2, k3 = jax.random.split(key, 3)
     run = lambda key, worlds: jax.tree.map(np.asarray, _rollouts(key, policy, worlds, copies, sampled)[0])
     found = run(k1, posterior)
-    trained = None if own is None else run(k2, own)
-    starts, task = len(data.starts), posterior.task
-    span = (1 - task.discount**task.horizon) / (1 - task.discount) if task.discount < 1 else task.horizon
-
-    def estimate(name: str, steps: float) -> ValueEstimate:
-        returns = getattr(found, name)
-        gap = (
-            0.0
-            if trained is None
-            else float(np.median(getattr(trained, name).mean(1)) - np.median(returns.mean(1)))
-        )
-        low, high = float(posterior.low[-1]), float(posterior.high[-1])
-        return ValueEstimate(
-            returns,
-            starts=start_variance(returns, found.first % starts, starts),
-            gap=gap,
-            common=0.0 if loss is None or posterior.wary else loss.common,
-            widen=1.0 if loss is None else float(np.sqrt(max(1.0, loss.e / max(loss.v, 1e-30)))),
-            rare=abs(float(np.median(returns.mean(1))) - steps / task.horizon * logged_mean) / (copies + 1),
-            bounds=(min(low * steps, low), max(high * steps, high)),
-        )
-
+    value, returns = estimates(found, None if own is None else run(k2, own), posterior, data, loss)
     way: Any = _rollouts(k3, policy, posterior, min(copies, VISITS), sampled, path=True)[1]
-    logged_mean = behaviour(data, task).mean
     support = Support(
         outside=outside(data, *way),
         clipped=float(np.average(found.clipped, weights=found.lengths)),
         guarded=float(found.guarded.mean()),
     )
-    return Predictive(
-        estimate("values", span), estimate("returns", task.horizon), float(found.lengths.mean()), support
-    )
+    return Predictive(value, returns, float(found.lengths.mean()), support)
+
+
+def estimates(
+    found: Rollouts, trained: Rollouts | None, posterior: Posterior, data: Dataset, loss: PIL | None
+) -> tuple[ValueEstimate, ValueEstimate]:
+    """Value and return that episodes in `posterior` come to; `trained` are episodes in the plan's own worlds."""
+    starts, task = len(data.starts), posterior.task
+    span = (1 - task.discount**task.horizon) / (1 - task.discount) if task.discount < 1 else task.horizon
+    low, high = float(posterior.low[-1]), float(posterior.high[-1])
+    logged = behaviour(data, task).mean
+
+    def one(name: str, steps: float) -> ValueEstimate:
+        returns = np.asarray(getattr(found, name))
+        median = float(np.median(returns.mean(1)))
+        gap = 0.0 if trained is None else float(np.median(np.mean(getattr(trained, name), 1))) - median
+        return ValueEstimate(
+            returns,
+            starts=start_variance(returns, np.asarray(found.first) % starts, starts),
+            gap=gap,
+            common=0.0 if loss is None or posterior.wary else loss.common,
+            widen=1.0 if loss is None else float(np.sqrt(max(1.0, loss.e / max(loss.v, 1e-30)))),
+            rare=abs(median - steps / task.horizon * logged) / (returns.shape[1] + 1),
+            bounds=(min(low * steps, low), max(high * steps, high)),
+        )
+
+    return one("values", span), one("returns", task.horizon)

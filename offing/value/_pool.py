@@ -1,0 +1,122 @@
+"""Pools of policies that are judged together, and the sizes and rates that all estimators share.
+
+A pool is a Policy whose every leaf has a leading axis [P]. Policies of one pool see the same minibatches, first
+weights and random numbers, so that what tells them apart is what they do; and one alone is judged as in a pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, overload
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..hypers import hypers
+from ..types import Array, BadInput, Dataset, Key, Policy, Seen, Task
+from .estimate import Judged
+
+CHUNK = 50  # updates whose minibatches are gathered at once, as in `posterior.ensemble`
+ROUNDS = 40  # how often a training is looked at
+
+
+@hypers
+class Training:
+    """Sizes and rates that Fu et al. (2021) use for every net of every estimator, with fewer updates."""
+
+    width: int = 256
+    depth: int = 2
+    batch_size: int = 256
+    updates: int = 50_000
+    lr: float = 3e-4
+    decay: float = 1e-5
+
+    @property
+    def per_round(self) -> int:
+        return -(-self.updates // ROUNDS)
+
+    @property
+    def chunk(self) -> int:
+        return next(c for c in range(min(CHUNK, self.per_round), 0, -1) if self.per_round % c == 0)
+
+
+# ---- pools
+
+
+class Estimator(Protocol):
+    """One signature for all: a policy in, a Judged out; policies in, as many out, in their order."""
+
+    @overload
+    def __call__(
+        self, key: Key, policy: Policy, data: Dataset, task: Task, hypers: Any = None, **more: Any
+    ) -> Judged: ...
+
+    @overload
+    def __call__(
+        self, key: Key, policy: Sequence[Policy], data: Dataset, task: Task, hypers: Any = None, **more: Any
+    ) -> list[Judged]: ...
+
+
+def pooled(default: Any) -> Callable[[Callable[..., list[Judged]]], Estimator]:
+    """Makes an estimator of stacked pools take one policy or many; one program for those of one structure."""
+
+    def wrap(estimator: Callable[..., list[Judged]]) -> Estimator:
+        def judge(key: Key, policy: Any, data: Dataset, task: Task, hypers: Any = None, **more: Any) -> Any:
+            hypers = default if hypers is None else hypers
+            policies = [policy] if isinstance(policy, Policy) else list(policy)
+            if not policies:
+                raise BadInput("no policy to judge: the pool is empty")
+            found: dict[int, Judged] = {}
+            for index in _alike(policies):
+                pool = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[policies[i] for i in index])
+                found.update(zip(index, estimator(key, pool, data, task, hypers, **more), strict=True))
+            judged = [found[i] for i in range(len(policies))]
+            return judged[0] if isinstance(policy, Policy) else judged
+
+        judge.__doc__, judge.__name__ = estimator.__doc__, estimator.__name__
+        return judge
+
+    return wrap
+
+
+def _alike(policies: Sequence[Policy]) -> list[list[int]]:
+    found: dict[Any, list[int]] = {}
+    for i, policy in enumerate(policies):
+        leaves, structure = jax.tree.flatten(policy)
+        found.setdefault((structure, tuple(np.shape(leaf) for leaf in leaves)), []).append(i)
+    return list(found.values())
+
+
+def remembers(policy: Policy) -> bool:
+    """Whether what the policy does depends on more than the observation."""
+    return bool(jax.tree.leaves(policy.memory))
+
+
+@dataclass(frozen=True)
+class Forgets:
+    """A policy's act, at every step as if the episode had just begun."""
+
+    act: Callable[..., tuple[Array, Any]]
+
+    def __call__(self, params: tuple[Any, Any], memory: Any, seen: Seen, key: Key | None) -> tuple[Array, Any]:
+        inner, first = params
+        lead = seen.obs.shape[:-1]
+        blank = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*lead, *jnp.shape(leaf))), first)
+        now = Seen(seen.obs, jnp.zeros_like(seen.action), jnp.zeros(lead), jnp.ones(lead))
+        return self.act(inner, blank, now, key)[0], memory
+
+
+def memoryless(policy: Policy) -> Policy:
+    """The policy with its memory emptied before every step: the paper's way to put it before FQE."""
+    return Policy((policy.params, policy.memory), (), Forgets(policy.act)) if remembers(policy) else policy
+
+
+def only_memoryless(policy: Policy, name: str) -> None:
+    """Refuses a policy whose value a function of observation and action alone cannot hold."""
+    if remembers(policy):
+        raise BadInput(
+            f"{name} judges policies that act on the observation alone, and this one remembers: use importance "
+            "sampling or the posterior, or judge memoryless(policy), which is another policy"
+        )

@@ -1,0 +1,237 @@
+"""DualDICE (Nachum et al., 2019; settings of Fu et al., 2021): how much more often a policy is where the log is.
+
+    min_nu max_zeta  E_log[ u(s, a) zeta(s, a) - zeta(s, a)^2 / 2 ] - (1 - discount) E_starts[ nu(s, pi(s)) ]
+    u(s, a) = nu(s, a) - discount * (1 - done) * nu(s', pi(s'))
+
+At the saddle zeta is the ratio of the policy's discounted occupancy to the log's, and the value is the mean of
+zeta * reward / (1 - discount). Nothing forces zeta to be positive or to have mean 1, so its mean tells of its
+health: it is due to be 1, or where episodes end the share of the discounted time that the policy is still going.
+Adam has no momentum here, since the two nets chase each other. Members differ as FQE's do, and are the spread.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..hypers import hypers
+from ..nets import mlp, mlp_init
+from ..types import Array, Box, Dataset, Discrete, Key, Policy, Task
+from ._critic import weights
+from ._pool import ROUNDS, Training, only_memoryless, pooled
+from ._view import Rows, Scale, below_one, choose, enter, units, view
+from .estimate import Judged, ValueEstimate
+
+SECOND = 0.99  # Adam's memory of squared gradients; it has none of gradients
+WINDOW = 4  # rounds that drift is measured between
+BLOCK = 4_096  # rows read at once
+OFF = 0.2  # a mean of zeta further than this from 1 is said
+
+
+@hypers
+class Hypers(Training):
+    """`lr` is nu's; zeta must be quicker, as it answers nu."""
+
+    lr: float = 1e-4
+    zeta_lr: float = 1e-3
+    steady: float = 0.001  # share of zeta that the averaged one takes over at every update; 1: no averaging
+    members: int = 4
+    bootstrap: float = 1.0
+    tolerance: float = 0.02  # drift that is called settled, in standard deviations of the reward a step
+    sampled: bool = False
+
+
+PRESETS = {
+    "quick": Hypers(width=64, updates=10_000, lr=3e-4, zeta_lr=3e-3, members=3),
+    "standard": Hypers(),
+    "paper": Hypers(updates=1_000_000, steady=1.0, members=1, bootstrap=0.0, sampled=True),
+}
+
+
+class Nets(NamedTuple):
+    nu: Any
+    zeta: Any
+
+
+class State(NamedTuple):
+    """Nets of each policy and member, their squared gradients, and the average of zeta; leaves [P, M, ...]."""
+
+    nets: Nets
+    second: Nets
+    steady: Any
+
+
+class Frame(NamedTuple):
+    """What a training reads and does not change."""
+
+    hypers: Hypers
+    pool: Policy
+    rows: Rows
+    scale: Scale
+    weight: Array  # [N, M]
+    starts: Array  # [E, S]
+    start_weight: Array  # [E, M]
+    size: Array
+    discount: Array
+    actions: Box | Discrete
+
+
+def saddle(
+    nets: Nets, batch: Rows, weight: Array, after: Array, first: Array, first_weight: Array, discount: Array
+) -> Array:
+    """What nu lowers and zeta raises, on one minibatch."""
+    x, mask = batch.x, batch.mask
+    nu, zeta = (mlp(net, x)[..., 0] for net in nets)
+    change = nu - discount * mask * mlp(nets.nu, after)[..., 0]
+    inside = jnp.mean(weight * (change * zeta - 0.5 * jnp.square(zeta)))
+    return inside - (1 - discount) * jnp.mean(first_weight * mlp(nets.nu, first)[..., 0])
+
+
+@partial(jax.jit, static_argnames="actions")
+def fit(
+    key: Key,
+    hypers: Hypers,
+    pool: Policy,
+    rows: Rows,
+    scale: Scale,
+    starts: Array,
+    unit: Array,
+    size: Array,
+    discount: Array,
+    actions: Box | Discrete,
+) -> tuple[Any, Array, Array]:
+    """Averaged zetas of all policies [P, M, ...], what they say of the log, and the curve of values by round.
+
+    Of the log: the mean of zeta * reward, of zeta, of its negative part and of its square, all [P, M].
+    """
+    k1, k2, k3 = jax.random.split(key, 3)
+    w1, w2 = jax.random.split(k1)
+    weight = weights(w1, hypers.members, hypers.bootstrap, unit)
+    start_weight = weights(w2, hypers.members, hypers.bootstrap, jnp.arange(starts.shape[0]))
+    frame = Frame(hypers, pool, rows, scale, weight, starts, start_weight, size, discount, actions)
+    sizes = (rows.x.shape[-1], *[hypers.width] * hypers.depth, 1)
+
+    def begin(key: Key) -> State:
+        one, two = jax.random.split(key)
+        nets = Nets(mlp_init(one, sizes, last=0.01), mlp_init(two, sizes, last=0.01))
+        return State(nets, jax.tree.map(jnp.zeros_like, nets), nets.zeta)
+
+    count = jax.tree.leaves(pool)[0].shape[0]
+    state = jax.vmap(begin)(jax.random.split(k2, hypers.members))
+    state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), state)
+    numbers = jnp.arange(ROUNDS)
+    state, curve = jax.lax.scan(partial(_round, frame), state, (jax.random.split(k3, ROUNDS), numbers))
+    return state.steady, measure(frame, state.steady), curve
+
+
+def _round(frame: Frame, state: State, at: tuple[Key, Array]) -> tuple[State, Array]:
+    hypers = frame.hypers
+    counts = at[1] * hypers.per_round + jnp.arange(0, hypers.per_round, hypers.chunk)
+    state, _ = jax.lax.scan(partial(_many, frame), state, (jax.random.split(at[0], len(counts)), counts))
+    some = jnp.arange(BLOCK) % frame.size
+    x, reward, weight = frame.rows.x[some], frame.rows.reward[some], frame.weight[some]
+    one = lambda net, weight: jnp.mean(weight * mlp(net, x)[..., 0] * reward)
+    return state, jax.vmap(jax.vmap(one, (0, 1)), (0, None))(state.steady, weight)
+
+
+def _many(frame: Frame, state: State, at: tuple[Key, Array]) -> tuple[State, None]:
+    hypers = frame.hypers
+    k1, k2, k3 = jax.random.split(at[0], 3)
+    index = jax.random.randint(k1, (hypers.chunk, hypers.batch_size), 0, frame.size)
+    batch = jax.tree.map(lambda leaf: leaf[index], frame.rows)
+    begun = jax.random.randint(k2, index.shape, 0, frame.starts.shape[0])
+    first = (frame.starts[begun], frame.start_weight[begun])
+    numbers = at[1] + jnp.arange(hypers.chunk)
+    xs = (jax.random.split(k3, hypers.chunk), batch, frame.weight[index], first, numbers)
+    return jax.lax.scan(partial(_update, frame), state, xs)
+
+
+def _update(frame: Frame, state: State, at: Any) -> tuple[State, None]:
+    key, batch, weight, (first, first_weight), number = at
+    hypers, actions = frame.hypers, frame.actions
+    obs = jnp.concatenate([batch.next_obs, first])
+    chosen = jax.vmap(lambda policy: choose(key if hypers.sampled else None, policy, obs, actions))(frame.pool)
+    went = enter(frame.scale, actions, jnp.broadcast_to(obs, (*chosen.shape[:-1], obs.shape[-1])), chosen)
+    after, begun = jnp.split(went, 2, 1)  # [P, B, S + A] each
+    rates = Nets(hypers.lr, -hypers.zeta_lr)  # nu goes down, zeta up
+
+    def one(state: State, after: Array, begun: Array, weight: Array, first_weight: Array) -> State:
+        grads = jax.grad(saddle)(state.nets, batch, weight, after, begun, first_weight, frame.discount)
+        second = jax.tree.map(lambda v, g: SECOND * v + (1 - SECOND) * g * g, state.second, grads)
+        enough = 1 - SECOND ** (number + 1.0)
+
+        def move(rate: Array, net: Any, grad: Any, second: Any) -> Any:
+            step = lambda p, g, v: p - rate * g / (jnp.sqrt(v / enough) + 1e-8) - jnp.abs(rate) * hypers.decay * p
+            return jax.tree.map(step, net, grad, second)
+
+        nets = Nets(*(move(*parts) for parts in zip(rates, state.nets, grads, second, strict=True)))
+        steady = jax.tree.map(lambda old, new: old + hypers.steady * (new - old), state.steady, nets.zeta)
+        return State(nets, second, steady)
+
+    each = jax.vmap(jax.vmap(one, (0, None, None, 1, 1)), (0, 0, 0, None, None))  # policies, members
+    return each(state, after, begun, weight, first_weight), None
+
+
+def measure(frame: Frame, zetas: Any) -> Array:
+    """Weighted means over the log of zeta * reward, zeta, its negative part and its square: [4, P, M]."""
+    rows = frame.rows.reward.shape[0]
+    blocks = -(-rows // BLOCK)
+
+    def one(total: Array, begin: Array) -> tuple[Array, None]:
+        index = jnp.minimum(begin + jnp.arange(BLOCK), rows - 1)
+        used = (begin + jnp.arange(BLOCK) < frame.size)[:, None] * frame.weight[index]  # [B, M]
+        z = jax.vmap(jax.vmap(lambda net: mlp(net, frame.rows.x[index])[..., 0]))(zetas)  # [P, M, B]
+        parts = jnp.stack([z * frame.rows.reward[index], z, jnp.maximum(-z, 0.0), z * z])
+        return total + jnp.einsum("qpmb,bm->qpm", parts, used), None
+
+    first = jnp.zeros((4, *jax.tree.leaves(zetas)[0].shape[:2]))
+    total, _ = jax.lax.scan(one, first, BLOCK * jnp.arange(blocks))
+    counted = (jnp.arange(rows) < frame.size)[:, None] * frame.weight
+    return total / counted.sum(0)
+
+
+@pooled(Hypers())
+def dualdice(key: Key, pool: Policy, data: Dataset, task: Task, hypers: Hypers) -> list[Judged]:
+    """A policy's discounted value by DualDICE; needs transitions alone, and policies without memory."""
+    only_memoryless(pool, "DualDICE")
+    said = below_one(task, "DualDICE")
+    rows, scale = view(data, task)
+    discount, starts = jnp.asarray(task.discount, jnp.float32), jnp.asarray(data.starts)
+    size = jnp.asarray(data.size)
+    _, found, curve = fit(key, hypers, pool, rows, scale, starts, units(data), size, discount, task.actions)
+    found, curve = np.asarray(found, np.float64), np.asarray(curve, np.float64).mean(-1)
+    drift = np.abs(curve[-WINDOW:].mean(0) - curve[-2 * WINDOW : -WINDOW].mean(0))
+    span = 1 / (1 - task.discount)
+    values = scale.earns(found[0]) * span  # [P, M]
+    bounds = (float(scale.earns(scale.low)) * span, float(scale.earns(scale.high)) * span)
+    ends = bool(np.any(np.asarray(data.steps.done)[: data.rows]))
+    judged = []
+    for i, each in enumerate(values):
+        health, notes = _health(hypers, found[:, i].mean(1), float(drift[i]), scale.reward_std * span, ends)
+        judged.append(Judged(ValueEstimate(each[:, None], bounds=bounds), health, (*said, *notes)))
+    return judged
+
+
+def _health(
+    hypers: Hypers, found: np.ndarray, drift: float, size: float, ends: bool
+) -> tuple[dict[str, float], list[str]]:
+    _, mean, negative, square = found
+    settled = drift <= float(hypers.tolerance)
+    health = {
+        "mean_zeta": float(mean),
+        "negative": float(negative),
+        "effective": float(mean**2 / max(square, 1e-30)),
+        "drift": drift * size,
+        "converged": float(settled),
+    }
+    notes = []
+    if mean > 1 + OFF or mean < (0.0 if ends else 1 - OFF):
+        due = "at most 1" if ends else "1"
+        notes.append(f"the mean of zeta is {mean:.2f}, where {due} was due: do not trust the figure")
+    if not settled:
+        notes.append("the value had not settled when training ended: give it more updates")
+    return health, notes
