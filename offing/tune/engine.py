@@ -1,0 +1,170 @@
+"""Where chunks of a sweep run: in this process, over all local devices, or on a Ray cluster.
+
+An engine takes a function, chunks of settings and what all of them share, and gives every chunk back with the
+leaves of its results as soon as they are there. What is kept and what is reported is the sweep's business. Chunks
+of one width give the same numbers wherever they run on like machines; other widths are other programs and differ
+by rounding.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from ..hypers import stack
+from ..types import BadInput
+
+Run = Callable[..., Any]  # (setting, *args) -> a tree of arrays
+
+
+class Chunk(NamedTuple):
+    """Settings of one structure that run together, and where they stand in the list; padded to `width`."""
+
+    index: tuple[int, ...]
+    settings: tuple[Any, ...]
+    width: int
+
+    @property
+    def stacked(self) -> Any:
+        """One setting whose leaves are arrays [width, ...]."""
+        return stack([*self.settings, *[self.settings[-1]] * (self.width - len(self.settings))])
+
+    def leaves(self, out: Any) -> list[np.ndarray]:
+        """What a program made of the chunk, without the padding: [count, ...] each."""
+        return [np.asarray(leaf)[: len(self.index)] for leaf in jax.tree.leaves(out)]
+
+
+Groups = Sequence[Sequence[Chunk]]  # chunks by static structure
+Done = tuple[Chunk, list[np.ndarray]]
+Coming = Generator[Done, None, None]
+
+
+class Engine(NamedTuple):
+    """A place for chunks to run: `run(run, chunks by group, args)`."""
+
+    name: str
+    run: Callable[[Run, Groups, tuple[Any, ...]], Coming]
+    # (settings, bytes of each, most a device should take) -> settings in a chunk; None: as for one device here
+    width: Callable[[int, int, int], int] | None = None
+    session: Callable[[], AbstractContextManager[Any]] = nullcontext  # several sweeps may share one
+
+
+def memory() -> int:
+    """Bytes of the device that programs run on by default; 0 on a CPU, where settings go one by one."""
+    device = jax.local_devices()[0]
+    return 0 if device.platform == "cpu" else (device.memory_stats() or {}).get("bytes_limit", 8 << 30)
+
+
+def widest(count: int, bytes_each: int = 0) -> int:
+    """How many of `count` settings one program should run at once on this device, its memory considered."""
+    return fitting(count, bytes_each, memory())
+
+
+def fitting(count: int, bytes_each: int, space: int) -> int:
+    """How many of `count` settings fit into half of the space, and at least one."""
+    return max(1, min(count, int(0.5 * space // max(bytes_each, 1))))
+
+
+@cache
+def program(run: Run, fixed: int) -> Callable[..., Any]:
+    """The function over a stack of settings, compiled; the `fixed` arguments after them are shared."""
+    return jax.jit(jax.vmap(run, in_axes=(0, *[None] * fixed)))
+
+
+def first_first(groups: Groups) -> list[Chunk]:
+    """The first chunk of every group, then all others: what must be compiled comes early."""
+    return [group[0] for group in groups] + [chunk for group in groups for chunk in group[1:]]
+
+
+# ---- this process
+
+
+def _run_here(run: Run, groups: Groups, args: tuple[Any, ...]) -> Coming:
+    """On a CPU as many chunks side by side as there are cores, elsewhere one after the other."""
+    work = program(run, len(args))  # here, since threads that ask a cold cache at once each make their own
+    one = lambda chunk: (chunk, chunk.leaves(work(chunk.stacked, *args)))
+    order = first_first(groups)
+    workers = (os.cpu_count() or 1) if jax.default_backend() == "cpu" else 1
+    with ThreadPoolExecutor(workers) as pool:
+        for batch in (order[: len(groups)], order[len(groups) :]):  # the first compile; the rest find it done
+            yield from _gather([pool.submit(one, chunk) for chunk in batch])
+
+
+def _gather(tasks: Sequence[Future[Done]]) -> Coming:
+    """Results as they come. After a failure nothing new begins; what runs is still given; then it is raised."""
+    failure: Exception | None = None
+    try:
+        for task in as_completed(tasks):
+            if task.cancelled():
+                continue
+            if (error := task.exception()) is None:
+                yield task.result()
+            elif not isinstance(error, Exception):
+                raise error
+            elif failure is None:
+                failure = error
+                _stop(tasks)
+    finally:
+        _stop(tasks)
+    if failure is not None:
+        raise failure
+
+
+def _stop(tasks: Sequence[Future[Done]]) -> None:
+    for task in tasks:
+        task.cancel()
+
+
+# ---- all local devices
+
+
+def _over_devices(run: Run, groups: Groups, args: tuple[Any, ...]) -> Coming:
+    """Chunk after chunk, each cut along its settings into as many parts as there are devices."""
+    mesh = Mesh(np.asarray(jax.local_devices()), ("settings",))
+    work = _cut(run, len(args), mesh)
+    args = jax.device_put(args, NamedSharding(mesh, P()))
+    apart = NamedSharding(mesh, P("settings"))
+    for chunk in first_first(groups):
+        yield chunk, chunk.leaves(work(jax.device_put(chunk.stacked, apart), *args))
+
+
+@cache
+def _cut(run: Run, fixed: int, mesh: Mesh) -> Callable[..., Any]:
+    """The program of which every device runs its own settings, without a word to the others."""
+    each = jax.vmap(run, in_axes=(0, *[None] * fixed))
+    specs = (P("settings"), *[P()] * fixed)
+    return jax.jit(jax.shard_map(each, mesh=mesh, in_specs=specs, out_specs=P("settings"), check_vma=False))
+
+
+def _width_over_devices(count: int, bytes_each: int, most: int) -> int:
+    devices = jax.local_device_count()
+    return devices * widest(min(-(-count // devices), most), bytes_each)
+
+
+# ---- which
+
+
+here = Engine("here", _run_here)
+devices = Engine("devices", _over_devices, _width_over_devices)
+NAMES = ("here", "devices", "ray")
+
+
+def get(name: str) -> Engine:
+    """The engine of that name; BadInput if there is none, or if its package is not installed."""
+    if name == "ray":
+        from ._ray import engine
+
+        return engine()
+    found = {each.name: each for each in (here, devices)}
+    if name not in found:
+        raise BadInput(f"{name}: no such engine; there are {', '.join(NAMES)}")
+    return found[name]

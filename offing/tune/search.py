@@ -1,0 +1,148 @@
+"""Which settings to try next: the whole grid, random draws, or Optuna's sampler; by ask and tell, in batches."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice, product
+from typing import Any, NamedTuple
+
+from ..hypers import Uniform
+from ..hypers import draw as draw_settings
+from ..types import BadInput
+from .spaces import Axis, Space
+from .sweep import Drawer, Shelf
+
+ATTEMPTS = 20  # times that a sampler is asked for one setting that it has not given before
+
+
+class Search(NamedTuple):
+    """`ask(count)` gives settings that it has not given before, fewer where there are none; `tell` their worth."""
+
+    name: str
+    ask: Callable[[int], list[Any]]
+    tell: Callable[[Sequence[Any], Sequence[float]], None]  # settings asked, scores: higher is better
+
+
+def seek(
+    search: Search, score: Callable[[list[Any]], Sequence[float]], tries: int, batch: int
+) -> tuple[list[Any], list[float]]:
+    """At most `tries` settings and their scores, asked and scored batch after batch."""
+    settings, scores = [], []
+    while asked := search.ask(min(batch, tries - len(settings))):
+        told = [float(value) for value in score(asked)]
+        search.tell(asked, told)
+        settings += asked
+        scores += told
+    return settings, scores
+
+
+def drawer(shelf: Shelf | None, settings: Sequence[Any]) -> Shelf | None:
+    """The part of a shelf that belongs to one batch: named after its settings, so that no other batch reads it."""
+    name = hashlib.sha256(repr(list(settings)).encode()).hexdigest()[:12]
+    return None if shelf is None else Drawer(shelf, name)
+
+
+# ---- searches
+
+
+def get(name: str, space: Space, seed: int = 0) -> Search:
+    """The search of that name; BadInput if there is none, or if its package is not installed."""
+    if name not in SEARCHES:
+        raise BadInput(f"{name}: no such search; there are {', '.join(SEARCHES)}")
+    return SEARCHES[name](space, seed)
+
+
+def grid(space: Space, seed: int = 0) -> Search:
+    """Every combination once, the last axis fastest."""
+    del seed
+    for name, axis in space.axes.items():
+        if isinstance(axis, Uniform):
+            raise BadInput(f"axes.{name}: a range has no grid; list its choices, or search at random")
+    points = (_point(space, values) for values in product(*space.axes.values()))
+    return Search("grid", lambda count: list(islice(points, max(count, 0))), _unheard)
+
+
+def draw(space: Space, seed: int = 0) -> Search:
+    """Draws, each axis by itself; the same for a seed in batches of any size."""
+    points = _draws(space, seed)
+    return Search("random", lambda count: list(islice(points, max(count, 0))), _unheard)
+
+
+def _draws(space: Space, seed: int) -> Iterator[Any]:
+    """Settings as they are drawn, each the first time alone; the draws of a seed begin the same however many."""
+    given, tries = 0, 16
+    while given < space.count:
+        found = list(dict.fromkeys(draw_settings(seed, space.base, tries, **space.axes)))
+        yield from found[given:]
+        given, tries = len(found), 2 * tries
+
+
+def _unheard(settings: Sequence[Any], scores: Sequence[float]) -> None:
+    """What a search does that does not learn."""
+
+
+def _point(space: Space, values: Sequence[Any]) -> Any:
+    return replace(space.base, **dict(zip(space.axes, values, strict=True)))
+
+
+def tpe(space: Space, seed: int = 0) -> Search:
+    """Tree-structured Parzen estimators (Bergstra et al., 2011), Optuna's: for spaces too large for a grid.
+
+    Within a batch, settings that are still out count as bad ("constant liar"), so that they spread.
+    """
+    try:
+        import optuna
+    except ImportError:
+        raise BadInput("optuna is not installed; pip install 'offing[optuna]'") from None
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    ranges = {name: _distribution(optuna.distributions, axis) for name, axis in space.axes.items()}
+    trials: dict[Any, Any] = {}  # by setting; None once it is told
+    draws = _draws(space, seed)
+
+    def one() -> Any:
+        for _ in range(ATTEMPTS):
+            trial = study.ask(ranges)
+            setting = _point(space, [_chosen(axis, trial.params[name]) for name, axis in space.axes.items()])
+            if setting not in trials:
+                break
+            study.tell(trial, state=optuna.trial.TrialState.FAIL)  # no news, and the sampler draws anew
+        else:  # it keeps to what it knows: something new at random
+            setting = next(setting for setting in draws if setting not in trials)
+            study.enqueue_trial({name: _place(axis, getattr(setting, name)) for name, axis in space.axes.items()})
+            trial = study.ask(ranges)
+        trials[setting] = trial
+        return setting
+
+    def ask(count: int) -> list[Any]:
+        return [one() for _ in range(int(min(count, space.count - len(trials))))]
+
+    def tell(settings: Sequence[Any], scores: Sequence[float]) -> None:
+        for setting, value in zip(settings, scores, strict=True):
+            if trials.get(setting) is None:
+                raise ValueError(f"{setting} was not asked, or told before")
+            study.tell(trials[setting], -math.inf if math.isnan(value) else float(value))
+            trials[setting] = None
+
+    return Search("optuna", ask, tell)
+
+
+def _distribution(kinds: Any, axis: Axis) -> Any:
+    if isinstance(axis, Uniform):
+        return kinds.FloatDistribution(axis.low, axis.high, log=axis.log)
+    return kinds.CategoricalDistribution(range(len(axis)))  # by place: choices may be of any kind
+
+
+def _chosen(axis: Axis, place: Any) -> Any:
+    return place if isinstance(axis, Uniform) else axis[place]
+
+
+def _place(axis: Axis, chosen: Any) -> Any:
+    return chosen if isinstance(axis, Uniform) else axis.index(chosen)
+
+
+SEARCHES: dict[str, Callable[[Space, int], Search]] = {"grid": grid, "random": draw, "optuna": tpe}
