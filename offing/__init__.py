@@ -9,13 +9,16 @@ offing.verdict(result.pil, result.predicted, result.behaviour).word
 from .data import Log, load, samples, split, take
 from .hypers import draw, grid
 from .pil import PIL, pil, regret_bound
+from .planner import get as get_planner
 from .planner._presets import rppo_space
+from .planner._spaces import space as planner_space
 from .posterior.spaces import space
 from .report.results import load_policy
 from .report.store import load_posterior
 from .report.verdict import Verdict, verdict
 from .tune.choose import PolicyChoice, PosteriorChoice, choose_policy, choose_posterior
-from .tune.systems import Result, sorel
+from .tune.systems import Ranking, Result, sorel, torel
+from .tune.trials import Contender, Trial
 from .types import BadInput, Box, Dataset, Discrete, Planner, Policy, Posterior, Seen, Task, Transition
 from .value.estimate import ValueEstimate
 from .value.predictive import Predictive, predictive
@@ -26,6 +29,7 @@ __all__ = [
     "PIL",
     "BadInput",
     "Box",
+    "Contender",
     "Dataset",
     "Discrete",
     "Log",
@@ -35,20 +39,24 @@ __all__ = [
     "Posterior",
     "PosteriorChoice",
     "Predictive",
+    "Ranking",
     "Result",
     "Seen",
     "Task",
     "Transition",
+    "Trial",
     "ValueEstimate",
     "Verdict",
     "choose_policy",
     "choose_posterior",
     "draw",
+    "get_planner",
     "grid",
     "load",
     "load_policy",
     "load_posterior",
     "pil",
+    "planner_space",
     "predictive",
     "regret_bound",
     "rppo_space",
@@ -57,5 +65,6 @@ __all__ = [
     "space",
     "split",
     "take",
+    "torel",
     "verdict",
 ]

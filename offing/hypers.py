@@ -99,11 +99,15 @@ def draw(seed: int, base: H, count: int, **axes: Sequence[Any] | Uniform) -> lis
 
 
 def stack(settings: Sequence[H]) -> H:
-    """Settings of one structure as a single one whose float fields are arrays [K]."""
+    """Settings of one structure as a single one whose float fields are arrays [K]; so with any trees of arrays."""
     kinds = {jax.tree.structure(setting) for setting in settings}
     if len(kinds) != 1:
         raise ValueError(f"settings of {len(kinds)} structures cannot be stacked; see groups()")
-    return jax.tree.map(lambda *leaves: np.stack([np.float32(leaf) for leaf in leaves]), *settings)
+    return jax.tree.map(lambda *leaves: np.stack([_narrow(leaf) for leaf in leaves]), *settings)
+
+
+def _narrow(leaf: Any) -> Any:
+    return np.float32(leaf) if isinstance(leaf, float) else np.asarray(leaf)
 
 
 class Group(NamedTuple):

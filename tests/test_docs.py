@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import tyro
 
-from offing.__main__ import Collect, Command, Inspect, Play, PosteriorCommand, Sorel
+from offing.__main__ import Collect, Command, Inspect, Play, PosteriorCommand, Sorel, Torel
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -33,7 +33,8 @@ def test_commands_are_taken(text):
     makes = [line.split()[1] for line in text.splitlines() if line.startswith("make ")]
     assert lines or makes
     for line in lines:
-        assert isinstance(tyro.cli(Command, args=line[1:]), Collect | Inspect | Play | PosteriorCommand | Sorel)  # type: ignore[call-overload]
+        taken = tyro.cli(Command, args=line[1:])  # type: ignore[call-overload]
+        assert isinstance(taken, Collect | Inspect | Play | PosteriorCommand | Sorel | Torel)
     targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert set(makes) <= set(targets)
 

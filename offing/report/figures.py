@@ -52,7 +52,7 @@ SCORES = {"error", "spread", "noise", "total", "imbalance", "calibrated", "word"
 SCORES |= {"score", "held", "best"}  # of policies
 
 
-def _svg(name: str, title: str, width: int, height: int, paint: Callable[[Figure], None]) -> str:
+def svg(name: str, title: str, width: int, height: int, paint: Callable[[Figure], None]) -> str:
     """The painted figure as one `<svg>` element: no size, address or date in it, colours as variables."""
     buffer = io.StringIO()
     with matplotlib.rc_context():
@@ -73,31 +73,31 @@ def _svg(name: str, title: str, width: int, height: int, paint: Callable[[Figure
     return f'<svg class="{name}" viewBox="0 0 {width} {height}" role="img" aria-label="{label}">{body.strip()}'
 
 
-def _drawable(values: Any) -> np.ndarray:
+def drawable(values: Any) -> np.ndarray:
     """The values as floats, those that cannot be drawn as NaN."""
     array = np.asarray(values, dtype=float)
     return np.where(np.abs(array) <= LARGEST, array, np.nan)
 
 
 def _kept(values: Any) -> np.ndarray:
-    flat = _drawable(values).ravel()
+    flat = drawable(values).ravel()
     return flat[~np.isnan(flat)]
 
 
-def _limits(values: Sequence[float] | np.ndarray, pad: float = 0.04) -> tuple[float, float]:
+def limits(values: Sequence[float] | np.ndarray, pad: float = 0.04) -> tuple[float, float]:
     kept = _kept(values)
     low, high = (float(kept.min()), float(kept.max())) if len(kept) else (0.0, 0.0)
     room = pad * (high - low) or 0.05 * abs(low) or 1.0
     return low - room, high + room
 
 
-def _plain_axis(axis: Any) -> None:
+def plain_axis(axis: Any) -> None:
     axis.set_major_locator(MaxNLocator(5))
     axis.set_major_formatter(FuncFormatter(lambda x, _: number(x)))
     axis.set_minor_locator(FixedLocator([]))
 
 
-def _grid(axes: Axes, axis: Any = "both") -> None:
+def grid(axes: Axes, axis: Any = "both") -> None:
     axes.grid(True, axis=axis, color=LINE, linewidth=0.6)
     axes.set_axisbelow(True)
 
@@ -106,12 +106,12 @@ def distribution(result: dict[str, Any], episodes: np.ndarray) -> str:
     """What new episodes will earn: single episodes, each world's average, the interval, what there is to beat."""
     earned = result["return"]
     level = 100 * earned["level"]
-    median, low, high = (float(x) for x in _drawable([earned["median"], *earned["interval"]]))
-    baseline, logged = (float(x) for x in _drawable([result["baseline"], result["behaviour"]["mean"]]))
+    median, low, high = (float(x) for x in drawable([earned["median"], *earned["interval"]]))
+    baseline, logged = (float(x) for x in drawable([result["baseline"], result["behaviour"]["mean"]]))
     returns = _kept(episodes)
-    worlds = _kept(_drawable(episodes).mean(1)) if np.ndim(episodes) == 2 and np.size(episodes) else np.zeros(0)
+    worlds = _kept(drawable(episodes).mean(1)) if np.ndim(episodes) == 2 and np.size(episodes) else np.zeros(0)
     tails = np.quantile(returns, (0.005, 0.995)) if len(returns) else np.zeros(0)
-    left, right = _limits(np.concatenate([tails, worlds, [median, low, high, baseline, logged]]))
+    left, right = limits(np.concatenate([tails, worlds, [median, low, high, baseline, logged]]))
 
     def paint(figure: Figure) -> None:
         top, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1.3))
@@ -126,7 +126,7 @@ def distribution(result: dict[str, Any], episodes: np.ndarray) -> str:
         below.set(ylim=(-0.8, 1.7), xlim=(left, right), xlabel="return of an episode")
         below.tick_params(left=False)
         below.spines["left"].set_visible(False)
-        _plain_axis(below.xaxis)
+        plain_axis(below.xaxis)
         for axes in (top, below):
             axes.axvspan(low, high, color=BLUE, alpha=0.08, linewidth=0)
             axes.axvline(median, color=INK, linewidth=1.2)
@@ -138,7 +138,7 @@ def distribution(result: dict[str, Any], episodes: np.ndarray) -> str:
         _name(top, baseline, 1.15, f"to beat {number(baseline)}", ORANGE)
         _name(top, median, 1.28, f"predicted {number(median)}", INK)
 
-    return _svg("distribution", "Distribution of the return of new episodes", 450, 270, paint)
+    return svg("distribution", "Distribution of the return of new episodes", 450, 270, paint)
 
 
 def _name(axes: Axes, x: float, height: float, text: str, colour: str) -> None:
@@ -154,7 +154,7 @@ def _name(axes: Axes, x: float, height: float, text: str, colour: str) -> None:
 def calibration(result: dict[str, Any]) -> str:
     """E against V of every posterior setting; inside the wedge the worlds know how wrong they are."""
     settings, chosen = result["posterior"]["settings"], result["posterior"]["chosen"]
-    points = _drawable([(s["error"], s["spread"]) for s in settings]).reshape(-1, 2)
+    points = drawable([(s["error"], s["spread"]) for s in settings]).reshape(-1, 2)
     points = np.where(points <= 0, np.nan, points)
     seen = _kept(points)
     low, high = (seen.min() / 2, seen.max() * 2) if len(seen) else (0.1, 10.0)
@@ -181,22 +181,22 @@ def calibration(result: dict[str, Any]) -> str:
             "chosen", tuple(points[chosen]), (0, 9), textcoords="offset points", color=ORANGE, ha="center"
         )
 
-    return _svg("calibration", "Error against spread of every posterior tried", 350, 320, paint)
+    return svg("calibration", "Error against spread of every posterior tried", 350, 320, paint)
 
 
 def settings(result: dict[str, Any]) -> str:
     """Every policy setting's return in held-out worlds and in its own, the best on top."""
     tried, chosen = result["policy"]["settings"], result["policy"]["chosen"]
     labels = differences(tried)
-    held = _drawable([s["score"] for s in tried])
-    own = _drawable([at_round(s["own"], s["best"]) for s in tried])
+    held = drawable([s["score"] for s in tried])
+    own = drawable([at_round(s["own"], s["best"]) for s in tried])
     order = sorted(range(len(tried)), key=lambda i: (np.isnan(held[i]), -np.nan_to_num(held[i])))
     order = order[:MOST] if chosen in order[:MOST] else [*order[: MOST - 1], chosen]
     rows = np.arange(len(order))
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        _grid(axes, "x")
+        grid(axes, "x")
         axes.hlines(rows, held[order], own[order], color=LINE, linewidth=2)
         axes.scatter(
             own[order], rows, s=30, facecolors="none", edgecolors=MUTED, linewidths=1.4, label="own worlds"
@@ -207,14 +207,14 @@ def settings(result: dict[str, Any]) -> str:
         axes.set_yticks(rows, [labels[i] for i in order])
         axes.get_yticklabels()[best].set_color(ORANGE)
         axes.set(
-            xlabel="predicted return", xlim=_limits([*held[order], *own[order]]), ylim=(len(order) - 0.4, -0.6)
+            xlabel="predicted return", xlim=limits([*held[order], *own[order]]), ylim=(len(order) - 0.4, -0.6)
         )
         axes.tick_params(left=False)
         axes.spines["left"].set_visible(False)
-        _plain_axis(axes.xaxis)
+        plain_axis(axes.xaxis)
         figure.legend(frameon=False, loc="outside upper left", ncols=3, handletextpad=0.2, columnspacing=1.2)
 
-    return _svg("settings", "Predicted return of every policy setting tried", 350, 110 + 20 * len(order), paint)
+    return svg("settings", "Predicted return of every policy setting tried", 350, 110 + 20 * len(order), paint)
 
 
 def at_round(values: Sequence[float], index: int) -> float:
@@ -224,18 +224,18 @@ def at_round(values: Sequence[float], index: int) -> float:
 def planning(result: dict[str, Any]) -> str:
     """Return of the chosen setting round by round, in the worlds it was trained in and in others."""
     setting = result["policy"]["settings"][result["policy"]["chosen"]]
-    own, held, best = _drawable(setting["own"]), _drawable(setting["held"]), setting["best"]
+    own, held, best = drawable(setting["own"]), drawable(setting["held"]), setting["best"]
     rounds = np.arange(1, len(held) + 1)
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        _grid(axes, "y")
+        grid(axes, "y")
         axes.plot(
             rounds, own, color=MUTED, linestyle=(0, (4, 2)), marker="o", markersize=4, markerfacecolor="none"
         )
         axes.plot(rounds, held, color=BLUE, marker="o", markersize=4)
         axes.scatter([best + 1], [at_round(list(held), best)], s=80, color=ORANGE, marker="D", zorder=3)
-        axes.set(xlabel="round of planning", ylabel="predicted return", ylim=_limits([*own, *held], 0.08))
+        axes.set(xlabel="round of planning", ylabel="predicted return", ylim=limits([*own, *held], 0.08))
         axes.set_xlim(0.5, max(len(held), 1) + 0.5)
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: number(y)))
@@ -243,7 +243,7 @@ def planning(result: dict[str, Any]) -> str:
         handles = [*axes.lines, axes.collections[0]]
         figure.legend(handles, names, frameon=False, loc="outside upper left", ncols=3, columnspacing=1.2)
 
-    return _svg("planning", "Predicted return over the rounds of planning", 350, 270, paint)
+    return svg("planning", "Predicted return over the rounds of planning", 350, 270, paint)
 
 
 def replay(result: dict[str, Any]) -> str | None:
@@ -253,12 +253,12 @@ def replay(result: dict[str, Any]) -> str | None:
         return None
     horizons = np.asarray(curve["horizons"])
     scales = np.asarray(curve["scales"], dtype=float)
-    error, spread = _drawable(curve["error"]), _drawable(curve["spread"])
+    error, spread = drawable(curve["error"]), drawable(curve["spread"])
     chosen = int(np.argmin(np.abs(scales - curve["scale"])))
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        _grid(axes)
+        grid(axes)
         others = [i for i in range(len(scales)) if i != chosen]
         for i in others:
             axes.plot(
@@ -282,7 +282,7 @@ def replay(result: dict[str, Any]) -> str | None:
         axes.yaxis.set_minor_formatter(FuncFormatter(lambda y, _: ""))
         figure.legend(frameon=False, loc="outside upper left", ncols=3, columnspacing=1.2)
 
-    return _svg("replay", "Error and spread of the worlds by steps ahead", 350, 270, paint)
+    return svg("replay", "Error and spread of the worlds by steps ahead", 350, 270, paint)
 
 
 def differing(tried: Sequence[dict[str, Any]]) -> list[str]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jinja2
 import numpy as np
 from markupsafe import Markup
 from matplotlib.figure import Figure
@@ -16,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from . import figures
-from .page import _reason
+from .page import _reason, environment
 from .store import write, write_json
 from .verdict import number, percent
 
@@ -51,32 +49,20 @@ def save_inspection(out: Path, found: dict[str, Any]) -> None:
 
 def page(found: dict[str, Any]) -> str:
     """The HTML page of what `inspect.json` holds."""
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("offing.report", "."),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    return (
+        environment()
+        .get_template("inspection.html.jinja")
+        .render(
+            found=found,
+            tone=TONES[found["answer"]["system"]],
+            advice=ADVICE[found["answer"]["system"]],
+            reasons=[_reason(text) for text in found["answer"]["reasons"]],
+            facts=facts(found),
+            tables=tables(found),
+            most=PRINTED,
+            pictures={name: Markup(text) for name, text in pictures(found).items()},
+        )
     )
-    environment.filters.update(number=number, percent=percent)
-    return environment.get_template("inspection.html.jinja").render(
-        found=found,
-        style=Markup(_style(environment)),
-        tone=TONES[found["answer"]["system"]],
-        advice=ADVICE[found["answer"]["system"]],
-        reasons=[_reason(text) for text in found["answer"]["reasons"]],
-        facts=facts(found),
-        tables=tables(found),
-        most=PRINTED,
-        pictures={name: Markup(text) for name, text in pictures(found).items()},
-    )
-
-
-def _style(environment: jinja2.Environment) -> str:
-    """The report page's own style sheet, so that both pages look alike."""
-    assert environment.loader is not None
-    source = environment.loader.get_source(environment, "page.html.jinja")[0]
-    return re.findall(r"<style>\n(.*?)</style>", source, re.DOTALL)[0]
 
 
 def facts(found: dict[str, Any]) -> list[tuple[str, str]]:
@@ -236,7 +222,7 @@ def _follows(found: dict[str, Any]) -> str:
         for side in ("left", "bottom"):
             axes.spines[side].set_visible(False)
 
-    return figures._svg("follows", "How much of the actions is foretold, by what", 350, 50 + 32 * len(bars), paint)
+    return figures.svg("follows", "How much of the actions is foretold, by what", 350, 50 + 32 * len(bars), paint)
 
 
 def _actions(found: dict[str, Any]) -> str:
@@ -249,7 +235,7 @@ def _actions(found: dict[str, Any]) -> str:
         axes.stairs(acts["shares"], edges, fill=True, color=figures.BLUE, alpha=0.6)
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
         axes.set(xlabel="choice", ylabel="share of rows")
-        figures._plain_axis(axes.yaxis)
+        figures.plain_axis(axes.yaxis)
 
     def amounts(figure: Figure) -> None:
         drawn = acts["columns"][:DRAWN]
@@ -266,9 +252,9 @@ def _actions(found: dict[str, Any]) -> str:
             axes.spines["left"].set_visible(False)
 
     if found["action_kind"] == "discrete":
-        return figures._svg("actions", "How often each choice was taken", 350, 200, choices)
+        return figures.svg("actions", "How often each choice was taken", 350, 200, choices)
     height = 60 + 52 * min(len(acts["columns"]), DRAWN)
-    return figures._svg("actions", "How actions spread over their range", 350, height, amounts)
+    return figures.svg("actions", "How actions spread over their range", 350, height, amounts)
 
 
 def _returns(told: dict[str, Any]) -> str:
@@ -279,10 +265,10 @@ def _returns(told: dict[str, Any]) -> str:
         axes.stairs(shape["counts"], shape["edges"], fill=True, color=figures.BLUE, alpha=0.6)
         axes.axvline(told["returns"]["mean"], color=figures.ORANGE, linewidth=1.4)
         axes.set(xlabel="return of an episode", ylabel="episodes")
-        figures._plain_axis(axes.xaxis)
+        figures.plain_axis(axes.xaxis)
         axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
 
-    return figures._svg("returns", "Returns of the logged episodes", 350, 230, paint)
+    return figures.svg("returns", "Returns of the logged episodes", 350, 230, paint)
 
 
 def _in_time(told: dict[str, Any]) -> str:
@@ -290,12 +276,10 @@ def _in_time(told: dict[str, Any]) -> str:
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        figures._grid(axes, "y")
+        figures.grid(axes, "y")
         axes.plot(line["episode"], line["returns"], color=figures.BLUE, marker=".", markersize=4, linewidth=1.2)
-        axes.set(
-            xlabel="episode, in the log's order", ylabel="return", ylim=figures._limits(line["returns"], 0.08)
-        )
-        figures._plain_axis(axes.xaxis)
-        figures._plain_axis(axes.yaxis)
+        axes.set(xlabel="episode, in the log's order", ylabel="return", ylim=figures.limits(line["returns"], 0.08))
+        figures.plain_axis(axes.xaxis)
+        figures.plain_axis(axes.yaxis)
 
-    return figures._svg("in_time", "Returns in the order of the log", 350, 230, paint)
+    return figures.svg("in_time", "Returns in the order of the log", 350, 230, paint)

@@ -36,32 +36,37 @@ DOUBTS = {
 
 def page(result: dict[str, Any], episodes: np.ndarray) -> str:
     """The HTML page of a result as `result.json` has it, and of the returns [M, K] of its imagined episodes."""
-    return _template().render(
-        result=result,
-        tone=TONES.get(result["verdict"]["word"], "unsure"),
-        reasons=[_reason(text) for text in result["verdict"]["reasons"]],
-        sentences=sentences(result),
-        pictures={name: Markup(text) for name, text in _pictures(result, episodes).items() if text},
-        worlds=_worlds_table(result["posterior"]),
-        plans=_plans_table(result["policy"]),
-        chosen={name: _settled(result[name]) for name in ("posterior", "policy")},
-        doubts=_doubts(result),
-        support=_support(result["support"]),
-        facts=_facts(result),
-        bound=result["pil"].get("bound"),
+    return (
+        environment()
+        .get_template("page.html.jinja")
+        .render(
+            result=result,
+            tone=TONES.get(result["verdict"]["word"], "unsure"),
+            reasons=[_reason(text) for text in result["verdict"]["reasons"]],
+            sentences=sentences(result),
+            pictures={name: Markup(text) for name, text in _pictures(result, episodes).items() if text},
+            worlds=_worlds_table(result["posterior"]),
+            plans=_plans_table(result["policy"]),
+            chosen={name: _settled(result[name]) for name in ("posterior", "policy")},
+            doubts=_doubts(result),
+            support=support_rows(result["support"]),
+            facts=_facts(result),
+            bound=result["pil"].get("bound"),
+        )
     )
 
 
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
+def environment() -> jinja2.Environment:
+    """Where the pages' templates are, and how they write numbers."""
+    made = jinja2.Environment(
         loader=jinja2.PackageLoader("offing.report", "."),
         autoescape=True,  # always: the file's ending alone would not turn it on
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=number, percent=percent)
-    return environment.get_template("page.html.jinja")
+    made.filters.update(number=number, percent=percent)
+    return made
 
 
 def _pictures(result: dict[str, Any], episodes: np.ndarray) -> dict[str, str | None]:
@@ -160,7 +165,8 @@ def _doubts(result: dict[str, Any]) -> list[list[str]]:
     return rows
 
 
-def _support(support: dict[str, float]) -> list[tuple[str, str, str]]:
+def support_rows(support: dict[str, float]) -> list[tuple[str, str, str]]:
+    """Shares of steps and episodes that strayed, what they are of, and how much is too much."""
     return [
         (percent(support["outside"]), "of imagined steps lie outside the log", f"at most {100 * OUTSIDE:g}%"),
         (

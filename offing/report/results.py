@@ -13,9 +13,11 @@ import numpy as np
 
 from .. import hypers
 from .. import planner as planners
+from ..tune.choose import PosteriorChoice
 from ..tune.systems import Result
-from ..types import BadInput, Policy, Task
+from ..types import BadInput, Policy, Posterior, Task
 from ..value.estimate import ValueEstimate
+from ..value.predictive import Predictive
 from .page import page
 from .store import (
     actions_dict,
@@ -45,52 +47,31 @@ def save_result(
     out: Path, result: Result, ruling: Verdict, baseline: float | None, level: float, facts: dict[str, Any]
 ) -> dict[str, Any]:
     """Writes posterior, policy, episodes and page, then `result.json`: a result exists once that does."""
-    task = result.worlds.task
+    task, plans = result.worlds.task, result.policy
     save_posterior(out, result.posterior._replace(picked=result.worlds), facts)
-    params = jax.tree.leaves(result.picked.params)
-    policy = keep(out, "policy", {f"a{i}": np.asarray(leaf) for i, leaf in enumerate(params)})
-    episodes = keep(
-        out, "episodes", {"return": result.predicted.returns.returns, "value": result.predicted.value.returns}
-    )
+    episodes = keep_episodes(out, result.predicted)
     mark = result.behaviour.mean if baseline is None else baseline
     stderr = result.behaviour.stderr if baseline is None else 0.0
-    choice, plans = result.posterior, result.policy
+    tried = [
+        {
+            **hypers.asdict(point),
+            "score": score,
+            "own": np.asarray(planned.own).tolist(),
+            "held": np.asarray(planned.held).tolist(),
+            "best": int(planned.best),
+        }
+        for point, score, planned in zip(plans.points, plans.scores, plans.planned, strict=True)
+    ]
+    policy = policy_dict(out, result.picked, plans.planner, tried, plans.index, result.worlds)
     told = {
         "system": result.system,
         "promise": result.promise,
         **facts,
-        "posterior": {
-            "settings": [
-                {**hypers.asdict(point), "nll": nll, **pil_dict(score, task)}
-                for point, nll, score in zip(choice.points, choice.nll, choice.scores, strict=True)
-            ],
-            "chosen": choice.index,
-            "replay": replay_dict(choice.replay),
-            "noise_scale": float(result.worlds.noise_scale),
-        },
-        "policy": {
-            "planner": plans.planner,
-            "settings": [
-                {
-                    **hypers.asdict(point),
-                    "score": score,
-                    "own": np.asarray(planned.own).tolist(),
-                    "held": np.asarray(planned.held).tolist(),
-                    "best": int(planned.best),
-                }
-                for point, score, planned in zip(plans.points, plans.scores, plans.planned, strict=True)
-            ],
-            "chosen": plans.index,
-            "arrays": policy,
-            "width": int(result.worlds.starts.shape[1]),
-            "task": {"horizon": task.horizon, "discount": task.discount, "actions": actions_dict(task.actions)},
-        },
+        "posterior": choice_dict(result.posterior, result.worlds),
+        "policy": policy,
         "pil": pil_dict(result.pil, task, whole=True),
-        "value": value_dict(result.predicted.value, level),
-        "return": value_dict(result.predicted.returns, level),
-        "length": result.predicted.length,
+        **predicted_dict(result.predicted, level),
         "episodes": episodes,
-        "support": result.predicted.support._asdict(),
         "behaviour": result.behaviour._asdict(),
         "baseline": mark,
         "probability": result.predicted.returns.above(mark, stderr),
@@ -100,9 +81,53 @@ def save_result(
     }
     write(out / PAGE, page(told, np.asarray(result.predicted.returns.returns)).encode())
     write_json(out / RESULT, told)
-    drop_others(out, "policy", policy)
+    drop_others(out, "policy", policy["arrays"])
     drop_others(out, "episodes", episodes)
     return told
+
+
+def keep_episodes(out: Path, predicted: Predictive) -> str:
+    """Writes what the imagined episodes earned, and says under which name."""
+    return keep(out, "episodes", {"return": predicted.returns.returns, "value": predicted.value.returns})
+
+
+def choice_dict(choice: PosteriorChoice, worlds: Posterior) -> dict[str, Any]:
+    """The settings of worlds that were tried, and the chosen one's, as JSON."""
+    return {
+        "settings": [
+            {**hypers.asdict(point), "nll": nll, **pil_dict(score, worlds.task)}
+            for point, nll, score in zip(choice.points, choice.nll, choice.scores, strict=True)
+        ],
+        "chosen": choice.index,
+        "replay": replay_dict(choice.replay),
+        "noise_scale": float(worlds.noise_scale),
+    }
+
+
+def policy_dict(
+    out: Path, policy: Policy, planner: str, tried: list[dict[str, Any]], index: int, worlds: Posterior
+) -> dict[str, Any]:
+    """Writes the policy's arrays; what `load_policy` needs beside them, as JSON."""
+    task = worlds.task
+    params = {f"a{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(policy.params))}
+    return {
+        "planner": planner,
+        "settings": tried,
+        "chosen": index,
+        "arrays": keep(out, "policy", params),
+        "width": int(worlds.starts.shape[1]),
+        "task": {"horizon": task.horizon, "discount": task.discount, "actions": actions_dict(task.actions)},
+    }
+
+
+def predicted_dict(predicted: Predictive, level: float) -> dict[str, Any]:
+    """What a policy will earn, and how far its episodes strayed, as JSON."""
+    return {
+        "value": value_dict(predicted.value, level),
+        "return": value_dict(predicted.returns, level),
+        "length": predicted.length,
+        "support": predicted.support._asdict(),
+    }
 
 
 def value_dict(estimate: ValueEstimate, level: float) -> dict[str, Any]:
@@ -126,7 +151,7 @@ def value_dict(estimate: ValueEstimate, level: float) -> dict[str, Any]:
 
 
 def load_policy(out: str | os.PathLike[str]) -> tuple[Policy, Task]:
-    """The policy that `offing sorel` left in a folder, and the task that it is for."""
+    """The policy that `offing sorel` or `offing torel` left in a folder, and the task that it is for."""
     folder = Path(out)
     told = found(folder)
     if told is None:

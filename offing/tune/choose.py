@@ -19,6 +19,7 @@ from ..posterior.replay import Replay, replay
 from ..posterior.walk import disagreement
 from ..types import BadInput, Dataset, Key, Planner, Policy, Posterior, Progress
 from ..value.predictive import rollouts
+from .engine import Engine
 from .sweep import Shelf, sweep
 
 PLENTY = 50_000  # rows of which a fifth more is no longer worth the time
@@ -52,6 +53,7 @@ def choose_posterior(
     seed: int = 0,
     shelf: Shelf | None = None,
     progress: Progress | None = None,
+    engine: Engine | None = None,
 ) -> PosteriorChoice:
     """phi_I, phi_II = argmin PIL subject to E ~ V (Algorithms 1 and 2, first line), on held-out episodes.
 
@@ -63,7 +65,7 @@ def choose_posterior(
     data, task = log.data, log.task
     parts, notes = split(data, seed, settings[0].folds)
     held = take(data, parts.held)
-    fitted = _fit("fit", key, data, parts, settings, shelf, progress)
+    fitted = _fit("fit", key, data, parts, settings, shelf, progress, engine)
     worlds = [ensemble.posterior(f, h, data, task) for f, h in zip(fitted, settings, strict=True)]
 
     found = []
@@ -99,6 +101,7 @@ def refit(
     seed: int = 0,
     shelf: Shelf | None = None,
     progress: Progress | None = None,
+    engine: Engine | None = None,
 ) -> Posterior:
     """The chosen setting, fitted once more, to folds of all rows: what was held out to choose it is not lost.
 
@@ -108,7 +111,7 @@ def refit(
     if data.rows > PLENTY:
         return choice.picked
     parts, _ = split(data, seed, hypers.folds, held=0.0)
-    fitted = _fit("refit", key, data, parts, [hypers], shelf, progress)[0]
+    fitted = _fit("refit", key, data, parts, [hypers], shelf, progress, engine)[0]
     worlds = ensemble.posterior(fitted, hypers, data, log.task, float(choice.picked.noise_scale))
     return replace(worlds, limit=choice.picked.limit)
 
@@ -128,12 +131,13 @@ def _fit(
     settings: Sequence[ensemble.Hypers],
     shelf: Shelf | None,
     progress: Progress | None,
+    engine: Engine | None,
 ) -> list[ensemble.Fitted]:
     """Every setting fitted to the folds of `parts`. What a fit does not read stays off the device."""
     run = _fitter(bool(np.any(data.steps.done[: data.rows])), ensemble.walled(data))
     each = max(s.folds * s.members for s in settings) * len(data.episode) * (data.steps.obs.shape[1] + 2) * 8
     args = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), parts._replace(held=np.zeros(0))))
-    return sweep(what, run, settings, *args, bytes_each=each, shelf=shelf, progress=progress)
+    return sweep(what, run, settings, *args, bytes_each=each, shelf=shelf, progress=progress, engine=engine)
 
 
 @cache

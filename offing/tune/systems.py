@@ -1,4 +1,4 @@
-"""SOReL, as the paper's Algorithm 1 prints it: a log in; a policy, its value and what they rest on out."""
+"""SOReL and TOReL, as the paper's Algorithms 1 and 2 print them: a log in; a policy and what it rests on out."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
+import numpy as np
 
 from .. import planner as planners
 from ..data import Behaviour, Log, behaviour
 from ..pil import PIL
 from ..posterior import ensemble
-from ..types import Key, Policy, Posterior, Progress
+from ..types import BadInput, Key, Policy, Posterior, Progress
+from ..value.estimators import ESTIMATORS
 from ..value.predictive import Predictive, predictive
 from .choose import PolicyChoice, PosteriorChoice, choose_policy, choose_posterior, refit, tabled
+from .engine import Engine
 from .sweep import Shelf
+from .trials import Contender, Trial, seek_all, try_all
 
 
 class Result(NamedTuple):
@@ -82,3 +86,110 @@ def planned(
     )
     notes = (*log.notes, *posterior.notes)
     return Result("sorel", "value", posterior, worlds, policy, predicted, behaviour(log.data, log.task), notes)
+
+
+class Ranking(NamedTuple):
+    """What TOReL found: policies in the order of what they are worth in held-out worlds, and all that rests on."""
+
+    system: str
+    promise: str
+    select: str  # the estimator that the ranking is by
+    posterior: PosteriorChoice
+    worlds: Posterior
+    trials: tuple[Trial, ...]
+    index: int  # of the chosen trial
+    alike: tuple[int, ...]  # trials whose intervals overlap the chosen one's: they cannot be told apart offline
+    saved: float  # share of updates that halving spared
+    predicted: Predictive  # of the chosen policy
+    behaviour: Behaviour
+    notes: tuple[str, ...]
+
+    @property
+    def pil(self) -> PIL:
+        return self.posterior.pil
+
+    @property
+    def picked(self) -> Policy:
+        return self.trials[self.index].policy
+
+
+def torel(
+    key: Key,
+    log: Log,
+    models: Sequence[ensemble.Hypers],
+    contenders: Sequence[Contender],
+    seed: int = 0,
+    seeds: int = 1,
+    copies: int = 64,
+    halve: bool = False,
+    select: str = "predictive",
+    level: float = 0.9,
+    shelf: Shelf | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+) -> Ranking:
+    """Algorithm 2: phi_I, phi_II by PIL; any planner's phi_III by predictive median; a ranking, never a GO.
+
+    `select` names another estimator to rank by, for comparison.
+    """
+    k1, k2, k3, k4 = jax.random.split(key, 4)
+    posterior = choose_posterior(k1, log, models, seed, shelf, progress, engine)
+    worlds = refit(k1, log, posterior, seed, shelf, progress, engine)
+    own, held = worlds.fold(0), worlds.fold(1)
+
+    def attempt(contenders: Sequence[Contender], shelf: Shelf | None) -> list[Trial]:
+        found = try_all(
+            k2, log, contenders, own, held, posterior.pil, seeds, copies, halve, shelf, progress, engine
+        )
+        return found if select == "predictive" else _by(k3, select, found, log)
+
+    trials = seek_all(contenders, attempt, shelf)
+    index = chosen(trials)
+    picked = trials[index].policy
+    predicted = predictive(
+        k4, picked, tabled(held), log.data, own=tabled(own), copies=4 * copies, loss=posterior.pil
+    )
+    return Ranking(
+        system="torel",
+        promise="ranking",
+        select=select,
+        posterior=posterior,
+        worlds=worlds,
+        trials=tuple(trials),
+        index=index,
+        alike=overlapping(trials, index, level),
+        saved=1 - float(np.mean([trial.share for trial in trials])),
+        predicted=predicted,
+        behaviour=behaviour(log.data, log.task),
+        notes=(*log.notes, *posterior.notes),
+    )
+
+
+def _by(key: Key, select: str, trials: Sequence[Trial], log: Log) -> list[Trial]:
+    """The trials with another estimator's word on what they are worth."""
+    if select not in ESTIMATORS:
+        raise BadInput(f"{select}: no such estimator; there are predictive, {', '.join(ESTIMATORS)}")
+    judged = ESTIMATORS[select](key, [trial.policy for trial in trials], log.data, log.task)
+    return [trial._replace(rival=one.estimate) for trial, one in zip(trials, judged, strict=True)]
+
+
+def chosen(trials: Sequence[Trial]) -> int:
+    """The setting whose score, averaged over its seeds, is highest; and of its seeds the best."""
+    full = [i for i, trial in enumerate(trials) if trial.share == 1.0]
+    alike: dict[Any, list[int]] = {}
+    for i in full:
+        alike.setdefault((trials[i].planner, trials[i].setting), []).append(i)
+    best = max(alike.values(), key=lambda group: float(np.mean([trials[i].score for i in group])))
+    return max(best, key=lambda i: trials[i].score)
+
+
+def overlapping(trials: Sequence[Trial], index: int, level: float = 0.9) -> tuple[int, ...]:
+    """Trials of other settings whose interval reaches that of the chosen one."""
+    best = trials[index]
+    low = best.estimate.interval(level)[0]
+    return tuple(
+        i
+        for i, trial in enumerate(trials)
+        if (trial.planner, trial.setting) != (best.planner, best.setting)
+        and trial.estimate.interval(level)[1] >= low
+    )

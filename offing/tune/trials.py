@@ -1,0 +1,190 @@
+"""Planners' settings in, policies and what they are worth out: TOReL's sweep (the paper's Algorithm 2).
+
+A trial is one setting of one planner with one seed. Settings of one structure train under one program, and what
+they learned is rolled out in held-out worlds in that same program. With halving, all trials train for a quarter
+of their updates, the better half for another quarter, and the best quarter to the end; a trial goes on from
+where it stopped, so that whoever survives learns what it would have learned alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..data import Log
+from ..pil import PIL
+from ..types import Dataset, Key, Planner, Policy, Posterior, Progress
+from ..value.estimate import ValueEstimate
+from ..value.predictive import Rollouts, estimates, rollouts
+from .choose import tabled
+from .engine import Engine
+from .search import Search, drawer, seek
+from .sweep import Shelf, sweep
+
+RUNGS = (0.25, 0.5, 1.0)  # of a trial's updates, at which half of the trials stop
+MOST = 64  # settings under one vmap: their nets are small
+
+
+class Contender(NamedTuple):
+    """A planner by name, and the settings of it to try: all of them, or those that a search asks for."""
+
+    name: str
+    planner: Planner
+    settings: tuple[Any, ...] = ()
+    search: Search | None = None
+    tries: int = 0  # settings that the search may try
+    batch: int = 8  # of them at a time
+
+
+class Trial(NamedTuple):
+    """What one setting with one seed came to."""
+
+    planner: str
+    setting: Any
+    seed: int
+    returns: ValueEstimate  # in held-out worlds, undiscounted
+    value: ValueEstimate  # the same, discounted
+    policy: Policy
+    share: float = 1.0  # of its updates that it was given
+    rival: ValueEstimate | None = None  # another estimator's word, if that is to choose
+
+    @property
+    def estimate(self) -> ValueEstimate:
+        """What it is chosen by."""
+        return self.returns if self.rival is None else self.rival
+
+    @property
+    def score(self) -> float:
+        return self.estimate.median
+
+
+class Entry(NamedTuple):
+    """A trial on its way: a tree, so that entries of one structure are swept together."""
+
+    setting: Any
+    seed: Any  # [], or () where all trials share one
+    state: Any  # of its planner; () before the first update
+
+
+class Ran(NamedTuple):
+    """What a stretch of training came to."""
+
+    params: Any
+    state: Any
+    found: Rollouts
+    metrics: dict[str, Any]
+
+
+def seek_all(
+    contenders: Sequence[Contender], attempt: Callable[..., list[Trial]], shelf: Shelf | None
+) -> list[Trial]:
+    """The trials of all contenders: those with a search are asked batch after batch, the rest go together.
+
+    `attempt(contenders, shelf)` trains and scores.
+    """
+    plain = [contender for contender in contenders if contender.search is None]
+    trials = attempt(plain, shelf) if plain else []
+    for contender in contenders:
+        if contender.search is None:
+            continue
+
+        def score(asked: list[Any], contender: Contender = contender) -> list[float]:
+            more = attempt([contender._replace(settings=tuple(asked))], drawer(shelf, asked))
+            trials.extend(more)
+            return [float(np.mean([t.score for t in more if t.setting == setting])) for setting in asked]
+
+        seek(contender.search, score, contender.tries, contender.batch)
+    return trials
+
+
+def try_all(
+    key: Key,
+    log: Log,
+    contenders: Sequence[Contender],
+    own: Posterior,
+    held: Posterior,
+    loss: PIL | None = None,
+    seeds: int = 1,
+    copies: int = 64,
+    halve: bool = False,
+    shelf: Shelf | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+) -> list[Trial]:
+    """Every setting of every contender, `seeds` times, trained and scored; in the order given, seed after seed."""
+    plans = [(c, setting, seed) for c in contenders for setting in c.settings for seed in range(seeds)]
+    entries: list[Any] = [Entry(setting, np.int32(seed) if seeds > 1 else (), ()) for _, setting, seed in plans]
+    data, worlds = log.data, [tabled(own), tabled(held)]
+    args = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), *worlds))
+    trials: list[Any] = [None] * len(plans)
+    alive, begin = list(range(len(plans))), 0.0
+    for end in RUNGS if halve else (1.0,):
+        for contender in contenders:
+            mine = [i for i in alive if plans[i][0] is contender]
+            if not mine:
+                continue
+            run = _stretch(contender.planner, begin, end, copies)
+            what = contender.name if not halve else f"{contender.name} to {end:.0%}"
+            ran = sweep(
+                what,
+                run,
+                [entries[i] for i in mine],
+                *args,
+                bytes_each=_bytes(contender, data, worlds, copies),
+                most=MOST,
+                shelf=shelf,
+                progress=progress,
+                engine=engine,
+            )
+            for i, one in zip(mine, ran, strict=True):
+                entries[i] = entries[i]._replace(state=one.state)
+                trials[i] = _trial(plans[i], one, end, worlds[1], data, loss)
+        order = sorted(alive, key=lambda i: -trials[i].score)
+        alive, begin = sorted(order[: -(-len(order) // 2)]), end
+    return trials
+
+
+def _trial(plan: Any, ran: Ran, share: float, held: Posterior, data: Dataset, loss: PIL | None) -> Trial:
+    contender, setting, seed = plan
+    value, returns = estimates(ran.found, None, held, data, loss)
+    blank = contender.planner.blank(setting, data.steps.obs.shape[1], held.task)
+    policy = replace(blank, params=jax.tree.map(jnp.asarray, ran.params))
+    return Trial(contender.name, setting, seed, returns, value, policy, share)
+
+
+def _bytes(contender: Contender, data: Dataset, worlds: Sequence[Posterior], copies: int) -> int:
+    """Memory that one setting takes: its state, what an update makes of it, and its episodes."""
+    init = lambda key, data, own: contender.planner.init(key, contender.settings[0], data, own)
+    state = jax.eval_shape(init, jax.random.key(0), data, worlds[0])
+    kept = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
+    members = worlds[1].members
+    asked = members * copies * (members if worlds[1].wary else 1)
+    return 3 * kept + asked * 4 * 1024
+
+
+@cache
+def _stretch(planner: Planner, begin: float, end: float, copies: int) -> Callable[..., Ran]:
+    """Training from one share of the updates to another; one function each, so that programs are found again."""
+
+    def run(entry: Entry, key: Key, data: Dataset, own: Posterior, held: Posterior) -> Ran:
+        hypers = entry.setting
+        key = key if isinstance(entry.seed, tuple) else jax.random.fold_in(key, entry.seed)
+        first, judging, key = jax.random.split(key, 3)
+        state = entry.state or planner.init(first, hypers, data, own)  # () is no state
+
+        def one(state: Any, count: Any) -> Any:
+            return planner.update(jax.random.fold_in(key, count), hypers, state, data, own)
+
+        span = jnp.arange(round(begin * hypers.updates), max(1, round(end * hypers.updates)))
+        state, metrics = jax.lax.scan(one, state, span)
+        policy = planner.policy(hypers, state, own.task)
+        found = rollouts(judging, policy, held, copies)[0]
+        return Ran(policy.params, state if end < 1 else (), found, jax.tree.map(lambda leaf: leaf[-1], metrics))
+
+    return run
