@@ -365,6 +365,27 @@ def test_drafts_say_what_they_inferred_and_ask_what_they_cannot():
     assert not any("choices or amounts" in note for note in notes)
 
 
+@pytest.mark.parametrize(
+    ("names", "expected", "words"),
+    [
+        ("obs_speed obs_height action reward next_obs_speed next_obs_height",
+         {"obs": ("obs_speed", "obs_height"), "next_obs": ("next_obs_speed", "next_obs_height")}, "begin"),
+        ("run t x y force a r next_x next_y next_force",
+         {"episode": "run", "step": "t", "action": "a", "reward": "r", "obs": ("x", "y", "force"),
+          "next_obs": ("next_x", "next_y", "next_force")}, "A guess"),
+        ("level action reward done", {"obs": ("level",), "terminated": None, "truncated": None}, "time-outs"),
+        ("level outflow reward", {"obs": None, "action": None}, "action: no name speaks for it"),
+        ("a control reward level", {"action": None, "obs": None}, "may be one of 'a', 'control', 'level'"),
+    ],
+)  # fmt: skip
+def test_drafts_guess_and_say_so(names, expected, words):
+    found, notes = draft({name: np.zeros(4) for name in names.split()})
+    for role, columns_ in expected.items():
+        assert getattr(found, role) == columns_, role
+    assert any(words in note for note in notes), notes
+    assert parse(text_of(found, notes)) == found
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_drafted_schema_reads_its_log(form, tmp_path):
     where = write(form, tmp_path, columns(), False)

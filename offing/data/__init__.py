@@ -13,7 +13,8 @@ import numpy as np
 
 from ..types import BadInput
 from .dataset import Behaviour, Log, Split, behaviour, broken, ranges, split, subsample, take
-from .schema import Schema, draft
+from .drafting import draft
+from .schema import Schema
 from .sources import BUDGET, TABLES
 from .sources.arrays import from_arrays
 from .sources.npz import columns_of, read_npz

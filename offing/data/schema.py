@@ -1,4 +1,4 @@
-"""Which column is what: the schema, its TOML form, and a draft of one from the names in a log."""
+"""Which column is what: the schema, its TOML form, and what the names of columns say."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ ALIASES = {
     "logp": ("logp", "log_prob", "logprob", "action_log_prob", "behaviour_logp", "behavior_logp"),
 }
 ROLES = tuple(ALIASES)
+NEEDED = ("obs", "action", "reward")
 FAMILY = re.compile(r"(.+?)[_.\[/-]?(\d+)\]?")  # obs_0, observation.0, obs[0], obs0
 QUESTION = (
     'whole numbers: choices or amounts? State actions = "discrete" or actions = "box" in the schema '
@@ -187,30 +188,18 @@ def _toml(value: Any) -> str:
     return repr(value)
 
 
-def draft(columns: Mapping[str, np.ndarray], name: str = "columns") -> tuple[Schema, list[str]]:
-    """A schema for columns, given some of their rows, and what was inferred and why.
-
-    What names leave open is left out, and the notes ask it: which column is the reward, whether `done` marks
-    true ends or time-outs, whether whole-number actions are choices or amounts.
-    """
-    schema, reasons, unused = complete(columns, name, strict=False)
-    if schema.action is not None and whole(columns, schema):
-        reasons.append(f"actions: {QUESTION}")
-    return schema, reasons + unused
-
-
 def complete(
     columns: Mapping[str, np.ndarray], name: str, known: Schema | None = None, strict: bool = True
 ) -> tuple[Schema, list[str], list[str]]:
     """The schema with a column for each role that a name speaks for, the reasons, and what is not used.
 
-    If `strict`, what is needed and missing is refused; otherwise the reasons ask for it.
+    If `strict`, what is needed and missing is refused.
     """
     known = known or Schema()
     for role in known.roles:
         for column in known.names(role):
             if column not in columns:
-                have = _listed(list(columns)) or "nothing"
+                have = listed(list(columns)) or "nothing"
                 text = f"missing, and the schema says it is '{role}'; there is {have}"
                 raise BadInput(f"{name}, column {column!r}: {text}")
     used = {column for role in known.roles for column in known.names(role)}
@@ -231,23 +220,13 @@ def complete(
             if strict:
                 raise BadInput(f"{name}, column {column!r}: {text}")
             reasons.append(f"column {column!r}: {text}")
-    missing = [role for role in ("obs", "action", "reward") if role not in found]
-    have = _listed([column for column in free if column not in _all(found)]) or "nothing"
-    if not strict:
-        reasons += [
-            f"{role}: no name speaks for it; write {role} = NAME, which may be one of {have}" for role in missing
-        ]
-    elif missing:
-        have = _listed(list(columns)) or "nothing"
+    missing = [role for role in NEEDED if role not in found]
+    if strict and missing:
+        have = listed(list(columns)) or "nothing"
         raise BadInput(f"{name}, column '{missing[0]}': missing; there is {have}; say in a schema which it is")
     schema = replace(known, **found)
     used = {column for role in schema.roles for column in schema.names(role)}
     return schema, reasons, [f"column {column!r}: not used" for column in columns if column not in used]
-
-
-def _all(found: Mapping[str, Names]) -> set[str]:
-    """Every column that some role has taken."""
-    return {c for names in found.values() if names for c in ((names,) if isinstance(names, str) else names)}
 
 
 def _named(role: str, columns: Mapping[str, Any], families: Mapping[str, Any], name: str) -> Names:
@@ -268,7 +247,8 @@ def whole(columns: Mapping[str, np.ndarray], schema: Schema) -> bool:
     return all(np.asarray(columns[column]).dtype.kind in "iub" for column in schema.names("action"))
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: list[str]) -> str:
+    """Names for a sentence, the first dozen of them."""
     shown = ", ".join(repr(name) if len(name) <= 60 else repr(name[:57] + "...") for name in names[:12])
     return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")
 
