@@ -1,10 +1,14 @@
-"""Does the learned termination head end episodes when the world would? CartPole, random policies, 5,000 rows.
+"""Does the learned termination head end episodes when the world would?
 
     python experiments/learned_ends.py
+    python experiments/learned_ends.py --suite gymnasium
 
-Fits a posterior to the embedded log (no environment), then draws policies that the log never saw and compares
-the mean length of their episodes in the posterior's worlds with that in the true environment. The true
-environment is here to check, afterwards; nothing fitted has seen it.
+Fits a posterior to a log (no environment), then takes policies that made no log and compares the mean length of
+their episodes in the posterior's worlds with that in the true environment, which is here to check, afterwards.
+
+The first suite: gymnax's CartPole, the embedded log of random policies, 5,000 rows; random policies of another
+seed. The second: gymnasium's tasks, a log of what a learning agent did; the agents of another run, from its first
+steps to its last. LunarLander needs `pip install gymnasium[box2d]` besides. What has results is not run again.
 """
 
 from __future__ import annotations
@@ -12,89 +16,182 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import offing
-from offing.online import collect, envs
+from offing.hypers import asdict
+from offing.online import envs, learner, policies
+from offing.online.collect import rollout
+from offing.online.columns import columns
+from offing.online.copies import Copies, copies
 from offing.posterior import walk
 from offing.report.store import write
+from offing.tune.choose import PosteriorChoice
 from offing.types import Array, Key
 
-RESULTS = Path(__file__).parent / "results" / "learned_ends.json"
+RESULTS = Path(__file__).parent / "results"
+Act = Callable[[Key, Any, Array, Any], policies.Acted]  # key, policy, obs, actions
 
 
-def true_lengths(key: Key, env: envs.Env, policies: collect.RandomPolicy, episodes: int) -> Array:
-    """Steps until the end, [policies, episodes], in the true environment."""
+class Case(NamedTuple):
+    """A task of gymnasium, how many steps its agents learn for, and how many of them are logged."""
 
-    def one(key: Key, policy: collect.RandomPolicy) -> Array:
-        rows = collect.rollout(key, env, lambda k, obs, t: collect.act(k, policy, obs, env.task.actions))
-        return rows["alive"].sum()
-
-    keys = jax.random.split(key, (policies.noise.shape[0], episodes))
-    return jax.vmap(jax.vmap(one, in_axes=(0, None)))(keys, policies)
+    name: str
+    steps: int
+    rows: int
 
 
-def imagined_lengths(
-    key: Key, posterior: offing.Posterior, policies: collect.RandomPolicy, episodes: int
-) -> Array:
+CASES = (
+    Case("CartPole-v1", 50_000, 10_000),
+    Case("Acrobot-v1", 100_000, 20_000),
+    Case("InvertedPendulum-v5", 50_000, 10_000),
+    Case("InvertedDoublePendulum-v5", 50_000, 10_000),
+    Case("LunarLander-v3", 100_000, 20_000),
+)
+AGENTS = 16  # held-out policies of a run
+
+
+def imagined_lengths(key: Key, posterior: offing.Posterior, stack: Any, act: Act, episodes: int) -> Array:
     """Steps until the end, [policies, members, episodes], in the posterior's worlds."""
     step = walk.fixed(posterior)
 
-    def one(key: Key, policy: collect.RandomPolicy) -> Array:
+    def one(key: Key, policy: Any) -> Array:
         k1, k2 = jax.random.split(key)
         flat = lambda obs: obs.reshape(-1, obs.shape[-1])
 
-        def act(key: Key, obs: Array, t: Array) -> Array:
+        def choose(key: Key, obs: Array, t: Array) -> Array:
             keys = jax.random.split(key, flat(obs).shape[0])
-            choose = jax.vmap(lambda k, o: collect.act(k, policy, o, posterior.task.actions))
-            return choose(keys, flat(obs)).reshape(*obs.shape[:-1], -1)
+            each = jax.vmap(lambda k, o: act(k, policy, o, posterior.task.actions)["action"])
+            return each(keys, flat(obs)).reshape(*obs.shape[:-1], -1)
 
-        rows = walk.roll(k2, step, walk.begin(k1, posterior, episodes), act, posterior.task.horizon)
+        rows = walk.roll(k2, step, walk.begin(k1, posterior, episodes), choose, posterior.task.horizon)
         return rows["alive"].sum(0)
 
-    return jax.lax.map(lambda at: one(*at), (jax.random.split(key, policies.noise.shape[0]), policies))
+    return jax.lax.map(lambda at: one(*at), (jax.random.split(key, len(jax.tree.leaves(stack)[0])), stack))
+
+
+def pure_lengths(key: Key, env: envs.Env, stack: policies.RandomPolicy, episodes: int) -> Array:
+    """Steps until the end, [policies, episodes], in a true environment of pure functions."""
+
+    def one(key: Key, policy: policies.RandomPolicy) -> Array:
+        rows = rollout(key, env, lambda k, obs, t: policies.act(k, policy, obs, env.task.actions))
+        return rows["alive"].sum()
+
+    keys = jax.random.split(key, (stack.noise.shape[0], episodes))
+    return jax.vmap(jax.vmap(one, in_axes=(0, None)))(keys, stack)
+
+
+def held_lengths(key: Key, where: Copies, agents: list[Any], seed: int) -> np.ndarray:
+    """Steps until the end, [policies, copies], in a true environment that holds its own state."""
+    act = jax.jit(learner.act, static_argnames="actions")
+    seeds, found = np.random.default_rng([seed, 6]), []
+    for number, agent in enumerate(agents):
+        mine = jax.random.fold_in(key, number)
+        alive, lengths = np.ones(where.count, bool), np.zeros(where.count, int)
+        obs = where.reset(alive, seeds.integers(0, 2**32, where.count, dtype=np.uint32))
+        for t in range(where.task.horizon):
+            acted = act(jax.random.fold_in(mine, t), agent, obs, where.task.actions)
+            out = where.step(np.asarray(acted["action"]))
+            over = out.terminated | out.truncated
+            lengths, alive = lengths + alive, alive & ~over
+            if not alive.any():
+                break
+            obs = where.reset(over, np.zeros(where.count, np.uint32)) if over.any() else out.obs  # anew, uncounted
+        found.append(lengths)
+    return np.stack(found)
+
+
+def of_samples(seed: int, rows: int, scale: str, episodes: int) -> dict[str, Any]:
+    """One seed of the first suite: what was true, and what the posterior said."""
+    env = envs.make("cartpole")
+    log = offing.load("offing:cartpole", rows, seed)
+    choice = offing.choose_posterior(jax.random.key(seed), log, offing.space(scale, log.data.rows), seed)
+    k1, k2, k3 = jax.random.split(jax.random.key(1_000 + seed), 3)  # policies that made no log
+    stack = policies.random_ensemble(k1, 4, env.task.actions)
+    true = np.asarray(jax.jit(lambda k, p: pure_lengths(k, env, p, episodes))(k2, stack))
+    return {"seed": seed, "rows": rows, **compared(k3, choice, stack, policies.act, true, scale)}
+
+
+def of_gymnasium(case: Case, seed: int, scale: str, episodes: int) -> dict[str, Any]:
+    """One task and seed of the second suite."""
+    name = f"gymnasium:{case.name}"
+    with ExitStack() as held:
+        where = copies(held, name, 16, case.steps)
+        made = learner.learn(where, case.steps, seed).episodes(case.rows, seed)
+        log = offing.load(columns(made, where.task))
+        agents = learner.learn(where, case.steps, 1_000 + seed).agents  # of a run that made no log
+    choice = offing.choose_posterior(jax.random.key(seed), log, offing.space(scale, log.data.rows), seed)
+    agents = [agents[i] for i in np.linspace(0, len(agents) - 1, AGENTS).round().astype(int)]
+    k1, k2 = jax.random.split(jax.random.key(2_000 + seed))
+    with ExitStack() as held:
+        true = held_lengths(k1, copies(held, name, episodes, 10**9), agents, seed)
+    stack = jax.tree.map(lambda *leaves: jnp.stack(leaves), *agents)
+    logged = np.bincount(log.data.episode)
+    told = {"task": case.name, "seed": seed, "rows": case.rows, "steps": case.steps}
+    about = {"logged": float(logged.mean()), "ended": int(log.data.steps.done.sum()), "episodes": len(logged)}
+    return {**told, **about, **compared(k2, choice, stack, learner.act, true, scale)}
+
+
+def compared(
+    key: Key, choice: PosteriorChoice, stack: Any, act: Act, lengths: np.ndarray, scale: str
+) -> dict[str, Any]:
+    """The true mean lengths of the policies beside those in the posterior's worlds, as many episodes of each."""
+    posterior, run = choice.picked, jax.jit(imagined_lengths, static_argnums=(3, 4))
+    imagined = np.asarray(run(key, posterior, stack, act, max(1, lengths.shape[1] // posterior.members)))
+    true, imagined = lengths.mean(1), imagined.mean((1, 2))
+    return {
+        "scale": scale,
+        "policies": len(true),
+        "true": float(true.mean()),
+        "imagined": float(imagined.mean()),
+        "off": float(imagined.mean() / true.mean() - 1),
+        "correlation": float(np.corrcoef(true, imagined)[0, 1]),
+        "noise_scale": float(posterior.noise_scale),
+        "chosen": {**asdict(choice.points[choice.index]), "pil": choice.pil.total, "word": choice.pil.word},
+        "each": {"true": true.round(1).tolist(), "imagined": imagined.round(1).tolist()},
+        "device": jax.devices()[0].device_kind,
+        "jax": jax.__version__,
+        "python": platform.python_version(),
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=5_000)
+    parser.add_argument("--suite", choices=("samples", "gymnasium"), default="samples")
+    parser.add_argument("--tasks", nargs="+", default=[case.name for case in CASES], help="of --suite gymnasium")
+    parser.add_argument("--rows", type=int, default=5_000, help="of --suite samples")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--scale", default="quick")
     parser.add_argument("--episodes", type=int, default=64)
-    parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    env = envs.make("cartpole")
-    found = []
-    print("| seed | true length | imagined | off by | over policies: correlation |\n|--:|--:|--:|--:|--:|")
-    for seed in given.seeds:
-        log = offing.load("offing:cartpole", given.rows, seed)
-        choice = offing.choose_posterior(jax.random.key(seed), log, offing.space(given.scale), seed)
-        k1, k2, k3 = jax.random.split(jax.random.key(1_000 + seed), 3)  # policies that made no log
-        policies = collect.random_ensemble(k1, env)
-        true = np.asarray(jax.jit(lambda k, p: true_lengths(k, env, p, given.episodes))(k2, policies)).mean(1)
-        run = jax.jit(imagined_lengths, static_argnums=3)
-        imagined = np.asarray(run(k3, choice.picked, policies, max(1, given.episodes // choice.picked.members)))
-        imagined = imagined.mean((1, 2))
-        row = {
-            "seed": seed,
-            "rows": given.rows,
-            "scale": given.scale,
-            "policies": len(true),
-            "true": float(true.mean()),
-            "imagined": float(imagined.mean()),
-            "off": float(imagined.mean() / true.mean() - 1),
-            "correlation": float(np.corrcoef(true, imagined)[0, 1]),
-            "device": jax.devices()[0].device_kind,
-            "jax": jax.__version__,
-            "python": platform.python_version(),
-        }
-        found.append(row)
-        lengths = f"{row['true']:.2f} | {row['imagined']:.2f} | {row['off']:+.1%}"
-        print(f"| {seed} | {lengths} | {row['correlation']:.3f} |", flush=True)
-    write(given.out, (json.dumps(found, indent=1) + "\n").encode())
+    out = given.out or RESULTS / f"learned_ends{'' if given.suite == 'samples' else '_gymnasium'}.json"
+    found: list[dict[str, Any]] = json.loads(out.read_text()) if out.exists() else []
+    cases = [None] if given.suite == "samples" else [case for case in CASES if case.name in given.tasks]
+    print("| task | seed | true length | imagined | off by | over policies: correlation |")
+    print("|:--|--:|--:|--:|--:|--:|")
+    for case in cases:
+        for seed in given.seeds:
+            rows, name = (given.rows, None) if case is None else (case.rows, case.name)
+            asked = {"task": name, "seed": seed, "rows": rows, "scale": given.scale}
+            row = next((r for r in found if all(r.get(k) == v for k, v in asked.items())), None)
+            if row is None and case is None:
+                row = of_samples(seed, rows, given.scale, given.episodes)
+            elif row is None and case is not None:
+                row = of_gymnasium(case, seed, given.scale, given.episodes)
+            assert row is not None
+            if row not in found:
+                found.append(row)
+                write(out, (json.dumps(found, indent=1) + "\n").encode())
+            lengths = f"{row['true']:.2f} | {row['imagined']:.2f} | {row['off']:+.1%}"
+            print(f"| {name or 'cartpole'} | {seed} | {lengths} | {row['correlation']:.3f} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -21,23 +21,28 @@ INTERRUPTED = 130
 class Collect:
     """Make a log in a true environment, for samples, tests and experiments (needs the extra `envs`)."""
 
-    kind: Positional[
-        Literal[
-            "gymnax-pendulum-random",
-            "gymnax-cartpole-random",
-            "brax-halfcheetah-full-replay",
-            "brax-hopper-full-replay",
-            "brax-walker2d-full-replay",
-        ]
-    ]
-    """Environment and who acts in it: `random` is an ensemble of randomly initialised policies taking turns;
-    `full-replay` is all that an agent did while it learned, from its first stumbles to its best."""
+    kind: Positional[str]
+    """An environment by its name (gymnasium:ID, gymnax:ID, brax-hopper, or a plain ID), or one of the kinds that
+    samples and experiments were made by: gymnax-pendulum-random, gymnax-cartpole-random,
+    brax-halfcheetah-full-replay, brax-hopper-full-replay, brax-walker2d-full-replay."""
     rows: int
     """Steps to log."""
     out: Path
-    """Where to write it, an .npz file."""
+    """Where to write it: an .npz file, or without an ending the folder of a Minari dataset."""
     seed: int = 0
     """Same seed, same log."""
+    policy: str | None = None
+    """Who acts: random, an ensemble of randomly initialised policies that take turns (the default); trained, an
+    agent while it learns; or MODULE:FUNCTION, which takes observations [N, numbers] and gives actions."""
+    steps: int | None = None
+    """How long the trained agent learns; the log holds as many of these steps as it has rows (default: all)."""
+    noise: float = 0.0
+    """On what MODULE:FUNCTION does: the share of choices drawn at random, or the standard deviation of amounts, in
+    half-widths of their range."""
+    horizon: int | None = None
+    """Cut episodes after so many steps (default: where the environment does)."""
+    format: Literal["npz", "minari"] | None = None
+    """What to write (default: as the name of OUT says)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,6 +94,40 @@ class Sorel(OfALog):
     """Start anew, even if OUT holds a finished or an interrupted run."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class Torel(OfALog):
+    """A log in; any offline RL algorithm's settings ranked without trying them, and the best policy out."""
+
+    out: Path
+    """Folder for result.json, report.html, the chosen policy and the posterior."""
+    planner: tyro.conf.UseAppendAction[tuple[str, ...]]
+    """Which algorithm to tune (bc, iql, rebrac, td3bc, cql, sacn, edac, mopo, morel, combo); give it several
+    times, and the algorithm is chosen too."""
+    space: str = "default"
+    """Which settings to try: default, for a CPU; paper, the paper's grids, for a GPU; smoke, two that train for a
+    moment; or a TOML file that describes a space of one planner."""
+    updates: int | None = None
+    """Train each setting this long (default: what its space says)."""
+    search: Literal["grid", "random", "optuna"] = "grid"
+    """How to walk through a space from a file: all of it, random draws, or Optuna's sampler (extra `optuna`)."""
+    tries: int = 32
+    """Settings that a random or Optuna's search may try."""
+    select: Literal["predictive", "fqe", "is", "dr", "dualdice"] = "predictive"
+    """What to rank by: the posterior predictive median, or another estimator, for comparison."""
+    engine: Literal["here", "devices", "ray"] = "here"
+    """Where to run: in this process, over all local devices, or on a Ray cluster (extra `ray`)."""
+    seeds: int = 1
+    """Train each setting this many times."""
+    halve: bool = False
+    """Stop the worse half of all trials after a quarter of their updates, and again after a half."""
+    scale: Literal["smoke", "quick", "standard", "large", "paper"] = "quick"
+    """How many settings of the worlds to try, as in `offing posterior`."""
+    level: float = 0.9
+    """Of the intervals."""
+    fresh: bool = False
+    """Start anew, even if OUT holds a finished or an interrupted run."""
+
+
 @dataclass(frozen=True)
 class Play:
     """Play a policy in its true environment, beside what was predicted for it (needs the extra `envs`)."""
@@ -117,6 +156,7 @@ class Inspect(OfALog):
 
 Command = (
     Annotated[Sorel, tyro.conf.subcommand("sorel")]
+    | Annotated[Torel, tyro.conf.subcommand("torel")]
     | Annotated[Play, tyro.conf.subcommand("play")]
     | Annotated[PosteriorCommand, tyro.conf.subcommand("posterior")]
     | Annotated[Inspect, tyro.conf.subcommand("inspect")]
@@ -130,7 +170,8 @@ def main(arguments: list[str] | None = None) -> int:
     from .types import BadInput
 
     try:
-        runs = {Collect: collect, Inspect: inspect, PosteriorCommand: posterior, Sorel: sorel, Play: play}
+        runs: dict[Any, Any] = {Collect: collect, Inspect: inspect, PosteriorCommand: posterior}
+        runs |= {Sorel: sorel, Torel: torel, Play: play}
         return runs[type(command)](command)
     except BadInput as error:
         print(f"offing: {' '.join(str(error).split())}", file=sys.stderr)
@@ -142,22 +183,30 @@ def main(arguments: list[str] | None = None) -> int:
 
 def collect(command: Collect) -> int:
     from .online.collect import collect as run
+    from .online.minari import check, save_minari
     from .report.store import save_columns
     from .types import BadInput
 
-    if command.out.suffix != ".npz":
-        raise BadInput(f"{command.out}: give a name that ends in .npz")
+    form = command.format or {".npz": "npz", "": "minari"}.get(command.out.suffix)
+    if form is None or (form == "npz") != (command.out.suffix == ".npz"):
+        raise BadInput(f"{command.out}: give a name that ends in .npz, or that of a folder for a Minari dataset")
+    _cache()
     _writable(command.out.parent)
+    if form == "minari":
+        check(command.out)
+    asked = (command.policy, command.steps, command.noise, command.horizon)
     with _Bar() as bar:
-        columns = run(command.kind, command.rows, command.seed, bar)
-    save_columns(command.out, columns)
+        columns = run(command.kind, command.rows, command.seed, bar, *asked)
+    if form == "minari":
+        save_minari(command.out, columns, command.kind, command.policy)
+    else:
+        save_columns(command.out, columns)
     ended, cut = int(columns["terminated"].sum()), int(columns["truncated"].sum())
     print(f"{command.out}: {command.rows:,} rows, {ended + cut:,} episodes ({ended:,} ended, {cut:,} timed out)")
     return 0
 
 
 def inspect(command: Inspect) -> int:
-    from rich.console import Console
 
     from .data.inspect import inspect as look
     from .report import inspection
@@ -169,9 +218,7 @@ def inspect(command: Inspect) -> int:
     found = look(_load(command), command.seed)
     if command.out is not None:
         inspection.save_inspection(command.out, found)
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=140)
+    console = _console()
     print(f"{found['data']}: {found['rows']:,} rows, seed {command.seed}")
     for table in inspection.printed(found):
         console.print(table)
@@ -185,40 +232,27 @@ def inspect(command: Inspect) -> int:
 def posterior(command: PosteriorCommand) -> int:
     began = time.perf_counter()
     import jax
-    from rich.console import Console
 
     from . import __version__
     from .posterior.spaces import space
     from .report import store
     from .report.table import settings_table, summary
     from .tune.choose import choose_posterior
-    from .types import BadInput
 
     _cache()
-    settings = space(command.scale)
     log = _load(command)
+    settings = space(command.scale, log.data.rows)
     run = store.identity(log.fingerprint, command.seed, settings, __version__)
-    _writable(command.out)
-    done = None if command.fresh else store.finished(command.out)
-    if done is not None and done.get("run") != run:
-        raise BadInput(f"{command.out}: holds the result of another run; choose another folder, or pass --fresh")
-    if done is not None:
-        print(f"{command.out}: already finished; --fresh runs it again", file=sys.stderr)
-    else:
+    done, folder = _begun(command, run, store.finished(command.out))
+    if done is None:
         for note in log.notes:
             print(f"{log.name}: {note}", file=sys.stderr)
-        folder = store.Folder(command.out, run)
-        if command.fresh:
-            folder.clear()
         with _Bar() as bar:
             choice = choose_posterior(jax.random.key(command.seed), log, settings, command.seed, folder, bar)
         facts = _facts(log, command, run, began)
         done = store.save_posterior(command.out, choice, facts)
         folder.clear()
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=140)  # what a pipe or a file can hold, unlike a terminal, is not for us to guess
-    console.print(settings_table(done))
+    _console().print(settings_table(done))
     print()
     print(*summary(done, command.out), sep="\n")
     return 0
@@ -242,22 +276,14 @@ def sorel(command: Sorel) -> int:
         raise BadInput(f"--level {command.level}: a probability between 0 and 1")
     if command.baseline is not None and not math.isfinite(command.baseline):
         raise BadInput(f"--baseline {command.baseline}: not a number")
-    models, plans = space(command.scale), rppo_space(command.scale, command.core)
     log = _load(command)
+    models, plans = space(command.scale, log.data.rows), rppo_space(command.scale, command.core)
     asked = ("sorel", command.baseline, command.level)
     run = store.identity(log.fingerprint, command.seed, [*models, *plans], __version__, *asked)
-    _writable(command.out)
-    done = None if command.fresh else results.found(command.out)
-    if done is not None and done.get("run") != run:
-        raise BadInput(f"{command.out}: holds the result of another run; choose another folder, or pass --fresh")
-    if done is not None:
-        print(f"{command.out}: already finished; --fresh runs it again", file=sys.stderr)
-    else:
+    done, folder = _begun(command, run, results.found(command.out))
+    if done is None:
         for note in log.notes:
             print(f"{log.name}: {note}", file=sys.stderr)
-        folder = store.Folder(command.out, run)
-        if command.fresh:
-            folder.clear()
         with _Bar() as bar:
             key = jax.random.key(command.seed)
             result = run_sorel(key, log, models, plans, command.seed, shelf=folder, progress=bar)
@@ -269,6 +295,92 @@ def sorel(command: Sorel) -> int:
         folder.clear()
     print(*results.summary(done, command.out), sep="\n")
     return EXIT[done["verdict"]["word"]]
+
+
+def torel(command: Torel) -> int:
+    began = time.perf_counter()
+    import jax
+
+    from . import __version__
+    from .posterior.spaces import space
+    from .report import ranking, results, store
+    from .tune import engine
+    from .tune.systems import torel as run_torel
+    from .types import BadInput
+
+    _cache()
+    if not 0 < command.level < 1:
+        raise BadInput(f"--level {command.level}: a probability between 0 and 1")
+    if command.seeds < 1:
+        raise BadInput(f"--seeds {command.seeds}: at least 1")
+    if command.halve and command.select != "predictive":
+        raise BadInput("--halve: halving asks the worlds, so it goes with --select predictive alone")
+    contenders = _contenders(command)
+    where = engine.get(command.engine)
+    log = _load(command)
+    models = space(command.scale, log.data.rows)
+    asked = ("torel", [c.name for c in contenders], command.seeds, command.halve, command.level)
+    asked += (command.select, command.space, command.search, command.tries)
+    settings = [*models, *(setting for c in contenders for setting in c.settings)]
+    run = store.identity(log.fingerprint, command.seed, settings, __version__, *asked)
+    done, folder = _begun(command, run, results.found(command.out))
+    if done is None:
+        for note in log.notes:
+            print(f"{log.name}: {note}", file=sys.stderr)
+        with _Bar() as bar, where.session():
+            found = run_torel(
+                jax.random.key(command.seed),
+                log,
+                models,
+                contenders,
+                command.seed,
+                command.seeds,
+                halve=command.halve,
+                select=command.select,
+                level=command.level,
+                shelf=folder,
+                progress=bar,
+                engine=where,
+            )
+        facts = {**_facts(log, command, run, began), "space": command.space}
+        done = ranking.save_ranking(command.out, found, command.level, facts, bar.spent)
+        folder.clear()
+    _console().print(ranking.trials_table(done))
+    print()
+    print(*ranking.summary(done, command.out), sep="\n")
+    return 0
+
+
+def _contenders(command: Torel) -> list[Any]:
+    """The planners asked for, with their settings or the search for them."""
+    from dataclasses import replace
+
+    from . import planner as planners
+    from .planner._spaces import space
+    from .tune.search import get
+    from .tune.spaces import read_space
+    from .tune.trials import Contender
+    from .types import BadInput
+
+    if len(set(command.planner)) != len(command.planner):
+        raise BadInput("--planner: the same one is named twice")
+    fixed = {} if command.updates is None else {"updates": command.updates}
+    if not command.space.endswith(".toml"):
+        if command.search != "grid":
+            raise BadInput(f"--search {command.search}: goes with a --space file that describes a space")
+        return [Contender(n, planners.get(n), tuple(space(n, command.space, **fixed))) for n in command.planner]
+    found = read_space(command.space)
+    if command.planner != (found.planner,):
+        raise BadInput(
+            f"{command.space}: is a space of {found.planner}; --planner {found.planner} alone goes with it"
+        )
+    found = found._replace(base=replace(found.base, **fixed))
+    search = get(command.search, found, command.seed)
+    planner = planners.get(found.planner)
+    if command.search == "optuna":
+        return [Contender(found.planner, planner, (), search, command.tries)]
+    most = int(found.count) if command.search == "grid" else command.tries
+    return [Contender(found.planner, planner, tuple(search.ask(most)))]
 
 
 def play(command: Play) -> int:
@@ -292,6 +404,31 @@ def play(command: Play) -> int:
         f"{low:,.1f} … {high:,.1f} (median {said['predicted']['median']:,.1f})"
     )
     return 0
+
+
+def _begun(command: Any, run: str, done: dict[str, Any] | None) -> tuple[dict[str, Any] | None, Any]:
+    """The result, if this very run is finished, and the folder that keeps its chunks."""
+    from .report import store
+    from .types import BadInput
+
+    _writable(command.out)
+    folder = store.Folder(command.out, run)
+    if command.fresh:
+        folder.clear()
+        return None, folder
+    if done is not None and done.get("run") != run:
+        raise BadInput(f"{command.out}: holds the result of another run; choose another folder, or pass --fresh")
+    if done is not None:
+        print(f"{command.out}: already finished; --fresh runs it again", file=sys.stderr)
+    return done, folder
+
+
+def _console() -> Any:
+    """The terminal; what a pipe or a file can hold, unlike a terminal, is not for us to guess."""
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=140)
 
 
 def _facts(log: Any, command: Any, run: str, began: float) -> dict[str, Any]:
@@ -366,7 +503,8 @@ class _Bar:
         console = Console(stderr=True)
         self.bar = Progress(console=console, transient=True) if console.is_terminal else None
         self.tasks: dict[str, Any] = {}
-        self.began = time.perf_counter()
+        self.began = self.last = time.perf_counter()
+        self.spent: dict[str, float] = {}  # seconds by what was done, its first word
 
     def __enter__(self) -> _Bar:
         if self.bar:
@@ -378,6 +516,10 @@ class _Bar:
             self.bar.stop()
 
     def __call__(self, what: str, done: int, total: int) -> None:
+        now = time.perf_counter()
+        if done:
+            self.spent[what.split()[0]] = self.spent.get(what.split()[0], 0.0) + now - self.last
+        self.last = now
         if self.bar is None:
             print(
                 f"{what}: {done}/{total} after {time.perf_counter() - self.began:.0f} s",

@@ -3,13 +3,14 @@
 import importlib.util
 from dataclasses import replace
 
+import jax
 import numpy as np
 import pytest
 
 from offing.data import broken, load
-from offing.online import collect as module
-from offing.online import envs
-from offing.online.collect import KINDS, collect, full_replay
+from offing.online import envs, replay
+from offing.online.collect import KINDS, collect
+from offing.online.replay import full_replay
 from offing.types import BadInput, Box, Discrete
 
 pytest.importorskip("gymnax")
@@ -33,8 +34,8 @@ def test_the_kinds_are_named():
 
 def test_a_full_replay_is_all_that_a_learner_did(monkeypatch):
     """On tasks that step fast; Brax's differ in their physics alone."""
-    small = replace(module.LEARNER, envs=4, segment=32, epochs=1, minibatches=2, width=8)
-    monkeypatch.setattr(module, "LEARNER", small)
+    small = replace(replay.LEARNER, envs=4, segment=32, epochs=1, minibatches=2, width=8)
+    monkeypatch.setattr(replay, "LEARNER", small)
     env = envs.make("pendulum")
     columns = full_replay(env, 700, seed=0)
     again = full_replay(env, 700, seed=0)
@@ -44,6 +45,16 @@ def test_a_full_replay_is_all_that_a_learner_did(monkeypatch):
     assert broken(log.data) == 0
     assert np.unique(log.data.steps.action).size > 100
     assert log.task.actions == env.task.actions
+
+
+def test_a_full_replay_begins_with_choices_too():
+    """Traced, not run: compiling a learner is dear, and amounts have shown that it learns."""
+    env, hypers = envs.make("cartpole"), replace(replay.LEARNER, envs=4, width=8)
+    pool = jax.eval_shape(lambda key: jax.vmap(env.reset)(jax.random.split(key, replay.POOL)), jax.random.key(0))
+    begin = lambda key, pool: replay._begin(key, env, hypers, replay.arena(env, pool, 4))
+    state = jax.eval_shape(begin, jax.random.key(0), pool)
+    assert state.learner.params.actor.weight.shape == (2, 8)
+    assert state.scale.mean.shape == (4,)
 
 
 @pytest.mark.parametrize("kind", sorted(RANDOM))
@@ -111,14 +122,30 @@ def test_progress_is_told():
     assert told == [("collect", 2, 2)]
 
 
-@pytest.mark.parametrize("kind", ["nonesuch", "", "pendulum", "offing:pendulum"])
+@pytest.mark.parametrize("kind", ["nonesuch", "", "gymnax-pendulum", "offing:pendulum"])
 def test_unknown_kinds_are_refused(kind):
     with pytest.raises(BadInput) as caught:
         collect(kind, 10, 0)
     line = str(caught.value)
     assert line.startswith(f"{kind}: no such kind of log")
     assert PENDULUM in line
+    assert "gymnasium:ID" in line
     assert "\n" not in line
+
+
+def test_log_probabilities_of_the_kinds_are_there_where_they_exist(logs):
+    """Of choices; the pendulum's amounts are clipped, and have no density."""
+    assert "logp" not in logs[PENDULUM]
+    logp = logs[CARTPOLE]["logp"]
+    assert logp.shape == (ROWS,)
+    assert (logp <= 0).all()
+    assert logp.min() < np.log(0.5) < logp.max()
+
+
+@pytest.mark.parametrize("more", [{"policy": "random"}, {"steps": 400}, {"noise": 0.1}, {"horizon": 7}])
+def test_the_kinds_are_made_in_one_way(more):
+    with pytest.raises(BadInput, match=f"^{CARTPOLE}: is made in one way only; --{next(iter(more))} belongs"):
+        collect(CARTPOLE, 10, 0, **more)
 
 
 @pytest.mark.parametrize("rows", [-1, 0, 1])

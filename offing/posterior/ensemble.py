@@ -256,7 +256,7 @@ def solve(a: Array, b: Array) -> Array:
 
     def one(i: Array, whole: Array) -> Array:
         row = whole[i] / whole[i, i]
-        return (whole - jnp.outer(whole[:, i], row)).at[i].set(row)
+        return jnp.where(jnp.arange(width)[:, None] == i, row, whole - jnp.outer(whole[:, i], row))
 
     return jax.lax.fori_loop(0, width, one, jnp.concatenate([a, b], 1))[:, width:]
 
