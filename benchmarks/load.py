@@ -1,4 +1,4 @@
-"""Seconds and peak memory to load a large log from Parquet; prints one line of JSON.
+"""Seconds and peak memory to load a large log from Parquet, and to inspect it; prints one line of JSON.
 
     python benchmarks/load.py
     python benchmarks/load.py --rows 300000
@@ -25,6 +25,7 @@ import numpy as np
 
 import offing
 from offing.data import Schema, load
+from offing.data.inspect import inspect
 
 OBS, ACTIONS, LENGTH, PIECE = 17, 6, 1_000, 100_000
 
@@ -72,6 +73,9 @@ def main() -> None:
         base, began, core = peak(), time.perf_counter(), time.process_time()
         log = load(path, schema=Schema(actions="box", low=-1.0, high=1.0, discount=0.99))
         seconds, cores = time.perf_counter() - began, time.process_time() - core
+        read = peak()
+        began = time.perf_counter()
+        inspect(log, 0)
         result = {
             "benchmark": "load",
             "version": offing.__version__,
@@ -82,7 +86,9 @@ def main() -> None:
             "file_gb": round(path.stat().st_size / 1e9, 3),
             "seconds": round(seconds, 2),
             "core_seconds": round(cores, 2),
-            "peak_gb": round(peak(), 2),
+            "peak_gb": round(read, 2),
+            "inspect_seconds": round(time.perf_counter() - began, 2),
+            "inspect_peak_gb": round(peak(), 2),
             "base_gb": round(base, 2),
         }
     print(json.dumps(result))
