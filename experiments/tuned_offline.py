@@ -1,0 +1,236 @@
+"""TOReL's choice against the truth: every setting's predicted return beside its true one (the paper's table).
+
+    python experiments/tuned_offline.py --suite gymnax
+    python experiments/tuned_offline.py --suite brax --task hopper --planners iql rebrac mopo morel --logs out/logs
+
+Every sweep is what `offing torel` does: posterior by PIL, settings trained and ranked in held-out worlds; then,
+and only then, every policy is played in the true environment. Trials are kept as they finish, and finished sweeps
+in results/, so that a killed run goes on where it was. `--phase plan` leaves the playing out and keeps policies,
+`--phase play` plays those, `--phase table` prints the table. The true environment is here to check, afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from scipy import stats
+
+import offing
+from offing.hypers import asdict
+from offing.online import envs
+from offing.online.play import play
+from offing.report.store import Folder, identity, pack, unpack, write
+from offing.types import Policy
+from offing.value import metrics
+
+RESULTS = Path(__file__).parent / "results"
+SUITES: dict[str, dict[str, Any]] = {
+    "gymnax": {
+        "sweeps": [("pendulum", "rebrac"), ("cartpole", "iql"), ("cartpole", "rebrac")],
+        "points": [(20_000, 0), (20_000, 1), (20_000, 2)],
+        "space": "default",
+        "scale": "quick",
+        "updates": None,
+        "episodes": 64,
+    },
+    "brax": {
+        "sweeps": [
+            (task, planner)
+            for task in ("halfcheetah", "hopper", "walker2d")
+            for planner in ("iql", "rebrac", "mopo", "morel")
+        ],
+        "points": [(200_000, 0)],
+        "space": "paper",
+        "scale": "large",
+        "updates": 50_000,
+        "episodes": 32,
+    },
+}
+
+
+def name(record: dict[str, Any]) -> str:
+    return "{suite}-{task}-{planner}-{rows}-{seed}".format(**record)
+
+
+def run(suite: str, task: str, planner: str, rows: int, seed: int, given: Any) -> tuple[dict[str, Any], Any]:
+    """One sweep: what was predicted of every setting, and their policies."""
+    plan = SUITES[suite]
+    began = time.perf_counter()
+    source = f"offing:{task}" if suite == "gymnax" else Path(given.logs) / f"{task}.npz"
+    log = offing.load(source, rows, seed)
+    updates = given.updates or plan["updates"]
+    space = given.space or plan["space"]
+    fixed = {} if updates is None else {"updates": updates}
+    settings = tuple(offing.planner_space(planner, space, **fixed))
+    models = offing.space(given.scale or plan["scale"], rows)
+    shelf = Folder(given.work / f"{suite}-{task}-{rows}-{seed}", identity(log.fingerprint, seed, models, "worlds"))
+    mine = Folder(shelf.path / planner, identity(log.fingerprint, seed, settings, space))
+    found = offing.torel(
+        jax.random.key(seed),
+        log,
+        models,
+        [offing.Contender(planner, offing.get_planner(planner), settings)],
+        seed,
+        shelf=_Both(shelf, mine, planner),
+    )
+    record = {
+        "suite": suite,
+        "task": task,
+        "planner": planner,
+        "rows": rows,
+        "seed": seed,
+        "space": space,
+        "updates": updates,
+        "pil": found.pil.total,
+        "word": found.pil.word,
+        "settings": [asdict(setting) for setting in settings],
+        "predicted": [trial.score for trial in found.trials],
+        "intervals": [trial.returns.interval(0.9) for trial in found.trials],
+        "chosen": found.index,
+        "alike": list(found.alike),
+        "behaviour": found.behaviour._asdict(),
+        "seconds": round(time.perf_counter() - began, 1),
+        "device": jax.devices()[0].device_kind,
+        "jax": jax.__version__,
+        "python": platform.python_version(),
+    }
+    return record, [trial.policy for trial in found.trials]
+
+
+class _Both:
+    """Two shelves: worlds are every planner's, trials one planner's."""
+
+    def __init__(self, worlds: Folder, trials: Folder, planner: str):
+        self.worlds, self.trials, self.planner = worlds, trials, planner
+
+    def _of(self, what: str) -> Folder:
+        return self.trials if what.startswith(self.planner) else self.worlds
+
+    def get(self, name: str) -> Any:
+        return self._of(name).get(name)
+
+    def put(self, name: str, arrays: Any) -> None:
+        self._of(name).put(name, arrays)
+
+
+def keep(folder: Path, record: dict[str, Any], policies: list[Policy]) -> None:
+    """The parameters of a sweep's policies, so that they can be played elsewhere."""
+    leaves = [jax.tree.leaves(policy.params) for policy in policies]
+    arrays = {
+        f"a{j}": np.stack([np.asarray(each[j], np.float32) for each in leaves]) for j in range(len(leaves[0]))
+    }
+    write(folder / f"{name(record)}.npz", pack(arrays))
+
+
+def fetch(folder: Path, record: dict[str, Any], task: Any, width: int) -> list[Policy]:
+    """The policies of a sweep, from where `keep` put them."""
+    planner = offing.get_planner(record["planner"])
+    arrays = unpack(folder / f"{name(record)}.npz")
+    found = []
+    for i, given in enumerate(record["settings"]):
+        blank = planner.blank(planner.Hypers(**given), width, task)
+        leaves = [jnp.asarray(arrays[f"a{j}"][i]) for j in range(len(arrays))]
+        found.append(replace(blank, params=jax.tree.unflatten(jax.tree.structure(blank.params), leaves)))
+    return found
+
+
+def realise(record: dict[str, Any], policies: list[Policy], episodes: int) -> None:
+    """Adds what every policy truly earned."""
+    where = f"brax-{record['task']}" if record["suite"] == "brax" else record["task"]
+    task = envs.make(where).task
+    played = [play(policy, task, where, episodes, seed=1_000 + record["seed"]).returns for policy in policies]
+    record["realised"] = [float(returns.mean()) for returns in played]
+    record["episodes"] = episodes
+
+
+def table(records: list[dict[str, Any]]) -> str:
+    """The sweeps as Markdown: does the prediction rank, and what did its choice truly earn?"""
+    lines = [
+        "| task | planner | seed | n | PIL | Pearson r | p | Spearman | regret@1 (chance) | chosen | best "
+        "| median | worst | chosen lies at | s |",
+        "|---|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for r in (r for r in records if "realised" in r):
+        said, true = np.array(r["predicted"]), np.array(r["realised"])
+        good = np.isfinite(said)
+        flat = np.ptp(said[good]) == 0 or np.ptp(true[good]) == 0
+        pearson = (np.nan, np.nan) if flat else stats.pearsonr(said[good], true[good])
+        rank, regret = (
+            metrics.spearman(said[good], true[good]),
+            metrics.regret(said[good], true[good], scaled=True),
+        )
+        at = (true[r["chosen"]] - true.min()) / max(np.ptp(true), 1e-9)
+        lines.append(
+            f"| {r['task']} | {r['planner']} | {r['seed']} | {good.sum()} | {r['word']} | {pearson[0]:.2f} "
+            f"| {pearson[1]:.2g} | {rank.value:.2f} | {regret.value:.2f} ({regret.chance:.2f}) "
+            f"| {true[r['chosen']]:,.0f} | {true.max():,.0f} | {np.median(true):,.0f} | {true.min():,.0f} "
+            f"| {at:.0%} | {r['seconds']:.0f} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--suite", choices=sorted(SUITES), default="gymnax")
+    parser.add_argument("--task", nargs="+", help="default: all of the suite")
+    parser.add_argument("--planners", nargs="+", help="default: all of the suite")
+    parser.add_argument("--phase", choices=("all", "plan", "play", "table"), default="all")
+    parser.add_argument("--points", nargs="+", help="ROWS:SEED, default: the suite's")
+    parser.add_argument("--space")
+    parser.add_argument("--scale")
+    parser.add_argument("--updates", type=int)
+    parser.add_argument("--logs", type=Path, default=Path("out/logs"), help="folder of the Brax logs, TASK.npz")
+    parser.add_argument("--out", type=Path, help="default: results/tuned_offline_SUITE.json")
+    parser.add_argument("--policies", type=Path, default=Path("out/policies"))
+    parser.add_argument("--work", type=Path, default=Path("out/work"), help="where finished trials are kept")
+    parser.add_argument("--episodes", type=int, help="to play, default: the suite's")
+    given = parser.parse_args()
+    suite = SUITES[given.suite]
+    episodes = given.episodes or suite["episodes"]
+    out = given.out or RESULTS / f"tuned_offline_{given.suite}.json"
+    records = json.loads(out.read_text()) if out.exists() else []
+    points = [tuple(map(int, p.split(":"))) for p in given.points] if given.points else suite["points"]
+    sweeps = [
+        (task, planner)
+        for task, planner in suite["sweeps"]
+        if (not given.task or task in given.task) and (not given.planners or planner in given.planners)
+    ]
+    if given.phase in ("all", "plan"):
+        for rows, seed in points:
+            for task, planner in sweeps:
+                asked = {"task": task, "planner": planner, "rows": rows, "seed": seed}
+                if any(all(r[k] == v for k, v in asked.items()) for r in records):
+                    continue
+                record, policies = run(given.suite, task, planner, rows, seed, given)
+                if given.phase == "plan":
+                    keep(given.policies, record, policies)
+                else:
+                    realise(record, policies, episodes)
+                records.append(record)
+                write(out, (json.dumps(records, indent=1) + "\n").encode())
+                print(
+                    f"{name(record)}: {len(policies)} settings, {record['word']}, {record['seconds']} s",
+                    flush=True,
+                )
+    if given.phase == "play":
+        for record in (r for r in records if "realised" not in r):
+            env = envs.make(f"brax-{record['task']}" if record["suite"] == "brax" else record["task"])
+            width = jax.eval_shape(env.reset, jax.random.key(0))[1].shape[0]
+            realise(record, fetch(given.policies, record, env.task, width), episodes)
+            write(out, (json.dumps(records, indent=1) + "\n").encode())
+            print(f"{name(record)}: played", flush=True)
+    if given.phase != "plan":
+        print(table(records))
+
+
+if __name__ == "__main__":
+    main()
