@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import warnings
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,6 @@ def save_minari(path: Path, columns: dict[str, np.ndarray], kind: str, policy: s
     specification; a discount has no place in the format.
     """
     check(path)
-    from minari import __version__
     from minari.dataset.minari_storage import MinariStorage
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,7 +48,9 @@ def save_minari(path: Path, columns: dict[str, np.ndarray], kind: str, policy: s
             storage.update_episodes(_buffers(columns))
             name = path.name if ID.fullmatch(path.name) else f"{re.sub(r'[^a-zA-Z0-9_.-]', '-', path.name)}-v0"
             who = f"offing collect {kind}" + (f" --policy {policy}" if policy else "")
-            storage.update_metadata({"dataset_id": name, "minari_version": __version__, "algorithm_name": who})
+            storage.update_metadata(
+                {"dataset_id": name, "minari_version": version("minari"), "algorithm_name": who}
+            )
         os.rename(aside, path)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
