@@ -714,17 +714,17 @@ def test_a_horizon_needs_segments_that_reach_it():
 
 
 @pytest.mark.parametrize(
-    ("totals", "imbalances", "index"),
+    ("totals", "imbalances", "nll", "index"),
     [
-        ([3.0, 2.0, 1.0], [0.1, -0.2, 0.9], 1),  # lowest of the calibrated, not of all
-        ([3.0, 2.0, 1.0], [0.1, -0.2, -0.05], 2),
-        ([7.0, 9.0, 5.0], [0.9, -0.3, 0.5], 2),  # none is: the lowest of all, whatever its imbalance
-        ([1.0, 9.0, 5.0], [0.9, 0.4, -0.3], 0),
-        ([4.0], [1.0], 0),
+        ([3.0, 2.0, 1.0], [0.1, -0.2, 0.9], [0.0, 1.0, 2.0], 1),  # lowest of the calibrated, not of all
+        ([3.0, 2.0, 1.0], [0.1, -0.2, -0.05], [0.0, 1.0, 2.0], 2),
+        ([1.0, 9.0, 5.0], [0.9, -0.3, 0.5], [3.0, 2.0, 1.0], 2),  # none is: the likeliest
+        ([1.0, 9.0, 5.0], [0.9, 0.4, -0.3], [-4.0, -5.0, -3.0], 1),
+        ([4.0], [1.0], [0.0], 0),
     ],
 )
-def test_best_is_the_lowest_of_the_calibrated_or_else_of_all(totals, imbalances, index):
-    assert best(totals, [abs(i) <= 0.25 for i in imbalances]) == index
+def test_best_is_the_lowest_of_the_calibrated_or_else_the_likeliest(totals, imbalances, nll, index):
+    assert best(totals, [abs(i) <= 0.25 for i in imbalances], nll) == index
 
 
 @pytest.mark.parametrize("scale", NAMES)

@@ -58,7 +58,7 @@ def choose_posterior(
     """phi_I, phi_II = argmin PIL subject to E ~ V (Algorithms 1 and 2, first line), on held-out episodes.
 
     The variance of chance is asked once, of the setting that predicts held-out rows best, and shared: it is
-    the log's, not the model's. If no setting is calibrated, the lowest PIL is taken and the notes say so.
+    the log's, not the model's. If no setting is calibrated, the likeliest is taken and the notes say so.
     """
     if len({setting.folds for setting in settings}) != 1:
         raise BadInput("settings with different numbers of folds cannot be compared: they hold out different rows")
@@ -77,7 +77,8 @@ def choose_posterior(
     share = float(_with_scale(worlds[reference], key, held)[0].noise_scale)
     noise = chance(found[reference]._replace(share=share))
     scores = tuple(judge(f, noise, share) for f in found)
-    index = best([s.total for s in scores], [s.balanced for s in scores])
+    nll = tuple(float(np.mean(f.nll)) for f in fitted)
+    index = best([s.total for s in scores], [s.balanced for s in scores], nll)
     picked, curve = _with_scale(worlds[index], key, held)
     picked = limited(picked, held)
     if curve is None:
@@ -89,8 +90,7 @@ def choose_posterior(
             f"E and V agree, but on {scores[index].units} held-out episodes: too few to call it calibrated"
         )
     elif not scores[index].calibrated:
-        notes.append(f"no setting is calibrated; the one of least PIL is {scores[index].word}")
-    nll = tuple(float(np.mean(f.nll)) for f in fitted)
+        notes.append(f"no setting is calibrated; the one that foretells best is {scores[index].word}")
     return PosteriorChoice(index, tuple(settings), scores, nll, picked, curve, reference, tuple(notes))
 
 
@@ -116,14 +116,16 @@ def refit(
     return replace(worlds, limit=choice.picked.limit)
 
 
-def best(totals: Sequence[float], balanced: Sequence[bool]) -> int:
-    """Lowest PIL among the balanced; if there are none, lowest PIL.
+def best(totals: Sequence[float], balanced: Sequence[bool], nll: Sequence[float]) -> int:
+    """Lowest PIL among the balanced; if there are none, the best held-out likelihood.
 
     Not the least imbalanced: strong priors spread worlds until they are as doubtful as they are wrong, and wrong
-    they then are. What spread is missing the value's interval makes up for (`ValueEstimate.widen`).
+    they then are. Nor the lowest PIL: measured by one variance for all rows, a few that no world can foretell
+    decide it. What spread is missing the value's interval makes up for (`ValueEstimate.widen`).
     """
-    allowed = balanced if any(balanced) else [True] * len(totals)
-    return int(np.argmin(np.where(allowed, totals, np.inf)))
+    if not any(balanced):
+        return int(np.argmin(nll))
+    return int(np.argmin(np.where(balanced, totals, np.inf)))
 
 
 def _fit(
