@@ -177,7 +177,8 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"offing: {' '.join(str(error).split())}", file=sys.stderr)
         return BAD_INPUT
     except KeyboardInterrupt:
-        print("offing: interrupted; the same command goes on from the last finished chunk", file=sys.stderr)
+        kept = "; the same command goes on from the last finished chunk" if hasattr(command, "fresh") else ""
+        print(f"offing: interrupted{kept}", file=sys.stderr)
         return INTERRUPTED
 
 

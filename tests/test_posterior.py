@@ -720,6 +720,7 @@ def test_a_horizon_needs_segments_that_reach_it():
         ([3.0, 2.0, 1.0], [0.1, -0.2, -0.05], [0.0, 1.0, 2.0], 2),
         ([1.0, 9.0, 5.0], [0.9, -0.3, 0.5], [3.0, 2.0, 1.0], 2),  # none is: the likeliest
         ([1.0, 9.0, 5.0], [0.9, 0.4, -0.3], [-4.0, -5.0, -3.0], 1),
+        ([np.nan, 9.0], [np.nan, 0.4], [np.nan, -5.0], 1),  # a fit that diverged is nobody's choice
         ([4.0], [1.0], [0.0], 0),
     ],
 )

@@ -5,6 +5,7 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
+from kept import Shelf
 
 import offing
 from offing.posterior import spaces
@@ -12,20 +13,6 @@ from offing.tune.choose import TABLE, limited, tabled
 
 MODELS = [replace(spaces.SMALL, width=16, updates=60, members=3, elites=2, own=own) for own in (0.1, 1.0)]
 PLANS = offing.rppo_space("smoke")
-
-
-class Shelf:
-    """Chunks in memory, and how often they were asked for and put."""
-
-    def __init__(self):
-        self.kept, self.puts = {}, 0
-
-    def get(self, name):
-        return self.kept.get(name)
-
-    def put(self, name, arrays):
-        self.puts += 1
-        self.kept[name] = list(arrays)
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,15 @@ from dataclasses import replace
 import jax
 import numpy as np
 import pytest
+from kept import Shelf
 
 import offing
 from offing.__main__ import main
 from offing.planner import iql
 from offing.planner._spaces import space
 from offing.posterior import spaces
+from offing.report.ranking import trial_dict
+from offing.report.ranking_page import order
 from offing.tune import systems
 from offing.tune.search import Search
 from offing.tune.systems import chosen, overlapping
@@ -23,20 +26,6 @@ SETTINGS = tuple(
     iql.Hypers(updates=8, batch_size=16, width=8, depth=1, lr=1e-2, beta=beta) for beta in (0.5, 1.0, 3.0, 10.0)
 )
 CONTENDER = Contender("iql", iql.planner, SETTINGS)
-
-
-class Shelf:
-    """Chunks in memory, and how often they were put."""
-
-    def __init__(self):
-        self.kept, self.puts = {}, 0
-
-    def get(self, name):
-        return self.kept.get(name)
-
-    def put(self, name, arrays):
-        self.puts += 1
-        self.kept[name] = list(arrays)
 
 
 @pytest.fixture(scope="module")
@@ -101,6 +90,16 @@ def test_a_setting_is_chosen_by_the_mean_of_its_seeds_and_stopped_ones_are_not()
     steady = [trial(6.0, SETTINGS[1], 0), trial(7.0, SETTINGS[1], 1)]
     assert chosen([*lucky, *steady]) == 3
     assert chosen([trial(10.0, share=0.25), trial(1.0, SETTINGS[1])]) == 1
+
+
+def test_a_trial_that_diverged_comes_last_wherever_it_stands():
+    lost = trial(np.nan, SETTINGS[2])
+    assert lost.score == -np.inf
+    assert chosen([lost, trial(-5.0), trial(-7.0, SETTINGS[1])]) == 1
+    told = [trial_dict(t, 0.9, 0.0) for t in (lost, trial(-5.0), trial(0.0, SETTINGS[1]))]
+    assert told[0]["score"] is None
+    assert order({"trials": told}) == [2, 1, 0]
+    json.dumps(told, allow_nan=False)
 
 
 def test_what_cannot_be_told_apart_is_named():

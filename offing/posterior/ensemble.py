@@ -163,7 +163,8 @@ def gain_of(known: Known) -> Array:
 def geared(params: Any, gain: Array | float) -> Any:
     """The trained parts with the means that the net says in units of `gain` [S + 1]."""
     *rest, last = params["net"]
-    gains = jnp.stack([jnp.ones_like(last.bias[::2]) * gain, jnp.ones_like(last.bias[::2])]).reshape(-1)
+    means = jnp.ones(last.bias.shape[0] // 2)  # as many log-variances follow, in their own units
+    gains = jnp.concatenate([means * gain, means])
     return {**params, "net": (*rest, Layer(last.weight * gains[:, None], last.bias * gains))}
 
 

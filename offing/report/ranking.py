@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from rich.table import Table
 
 from .. import hypers
@@ -61,16 +62,21 @@ def trial_dict(trial: Trial, level: float, seconds: float) -> dict[str, Any]:
         "planner": trial.planner,
         "setting": hypers.asdict(trial.setting),
         "seed": trial.seed,
-        "score": trial.score,
-        "interval": list(trial.estimate.interval(level)),
-        "predicted": trial.returns.median,
-        "value": trial.value.median,
+        "score": _finite(trial.score),
+        "interval": [_finite(end) for end in trial.estimate.interval(level)],
+        "predicted": _finite(trial.returns.median),
+        "value": _finite(trial.value.median),
         "updates": round(
             trial.share * trial.setting.updates * getattr(trial.setting, "every", 1)
         ),  # gradient steps
         "share": trial.share,
         "seconds": seconds,
     }
+
+
+def _finite(x: float) -> float | None:
+    """None for what JSON has no number for: a trial that diverged."""
+    return float(x) if np.isfinite(x) else None
 
 
 def _part(trial: Trial, result: Ranking, seconds: dict[str, float]) -> float:

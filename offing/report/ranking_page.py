@@ -46,7 +46,12 @@ def ranking_page(result: dict[str, Any]) -> str:
 def order(result: dict[str, Any]) -> list[int]:
     """The trials from best to worst; those that halving stopped come after those that it did not."""
     trials = result["trials"]
-    return sorted(range(len(trials)), key=lambda i: (-trials[i]["share"], -trials[i]["score"]))
+    return sorted(range(len(trials)), key=lambda i: (-trials[i]["share"], *_last(trials[i]["score"])))
+
+
+def _last(score: float | None) -> tuple[bool, float]:
+    """How a score sorts, the highest first and none at the end."""
+    return score is None, -(score or 0.0)
 
 
 def varied(trials: Sequence[dict[str, Any]]) -> list[str]:

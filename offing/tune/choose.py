@@ -73,7 +73,7 @@ def choose_posterior(
         found.append(evidence(world, held))
         if progress:
             progress("score", i + 1, len(worlds))
-    reference = int(np.argmin([np.sum(f.plain) for f in found]))
+    reference = int(np.argmin(np.nan_to_num([np.sum(f.plain) for f in found], nan=np.inf)))
     share = float(_with_scale(worlds[reference], key, held)[0].noise_scale)
     noise = chance(found[reference]._replace(share=share))
     scores = tuple(judge(f, noise, share) for f in found)
@@ -123,9 +123,8 @@ def best(totals: Sequence[float], balanced: Sequence[bool], nll: Sequence[float]
     they then are. Nor the lowest PIL: measured by one variance for all rows, a few that no world can foretell
     decide it. What spread is missing the value's interval makes up for (`ValueEstimate.widen`).
     """
-    if not any(balanced):
-        return int(np.argmin(nll))
-    return int(np.argmin(np.where(balanced, totals, np.inf)))
+    ranked = np.where(balanced, totals, np.inf) if any(balanced) else np.asarray(nll)
+    return int(np.argmin(np.nan_to_num(ranked, nan=np.inf)))  # a fit that diverged is nobody's choice
 
 
 def _fit(
@@ -201,7 +200,7 @@ def choose_policy(
     on_device = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), *worlds))
     run = _planner(planner)
     planned = sweep("plan", run, settings, *on_device, shelf=shelf, progress=progress)
-    scores = [float(np.max(p.held)) for p in planned]
+    scores = [float(np.max(np.nan_to_num(p.held, nan=-np.inf))) for p in planned]
     index = int(np.argmax(scores))
     width = data.steps.obs.shape[1]
     policies = tuple(

@@ -132,6 +132,8 @@ def torel(
 
     `select` names another estimator to rank by, for comparison.
     """
+    if select not in ("predictive", *ESTIMATORS):
+        raise BadInput(f"{select}: no such estimator; there are predictive, {', '.join(ESTIMATORS)}")
     k1, k2, k3, k4 = jax.random.split(key, 4)
     posterior = choose_posterior(k1, log, models, seed, shelf, progress, engine)
     worlds = refit(k1, log, posterior, seed, shelf, progress, engine)
@@ -167,8 +169,6 @@ def torel(
 
 def _by(key: Key, select: str, trials: Sequence[Trial], log: Log) -> list[Trial]:
     """The trials with another estimator's word on what they are worth."""
-    if select not in ESTIMATORS:
-        raise BadInput(f"{select}: no such estimator; there are predictive, {', '.join(ESTIMATORS)}")
     judged = ESTIMATORS[select](key, [trial.policy for trial in trials], log.data, log.task)
     return [trial._replace(rival=one.estimate) for trial, one in zip(trials, judged, strict=True)]
 

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..data import Log
+from ..data import Log, behaviour
 from ..pil import PIL
 from ..types import Dataset, Key, Planner, Policy, Posterior, Progress
 from ..value.estimate import ValueEstimate
@@ -61,7 +61,8 @@ class Trial(NamedTuple):
 
     @property
     def score(self) -> float:
-        return self.estimate.median
+        """What trials are ranked by; whoever diverged comes last."""
+        return self.estimate.median if np.isfinite(self.estimate.median) else -np.inf
 
 
 class Entry(NamedTuple):
@@ -78,7 +79,6 @@ class Ran(NamedTuple):
     params: Any
     state: Any
     found: Rollouts
-    metrics: dict[str, Any]
 
 
 def seek_all(
@@ -123,6 +123,7 @@ def try_all(
     data, worlds = log.data, [tabled(own), tabled(held)]
     args = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), *worlds))
     trials: list[Any] = [None] * len(plans)
+    logged = behaviour(data, log.task).mean
     alive, begin = list(range(len(plans))), 0.0
     for end in RUNGS if halve else (1.0,):
         for contender in contenders:
@@ -144,15 +145,17 @@ def try_all(
             )
             for i, one in zip(mine, ran, strict=True):
                 entries[i] = entries[i]._replace(state=one.state)
-                trials[i] = _trial(plans[i], one, end, worlds[1], data, loss)
+                trials[i] = _trial(plans[i], one, end, worlds[1], data, logged, loss)
         order = sorted(alive, key=lambda i: -trials[i].score)
         alive, begin = sorted(order[: -(-len(order) // 2)]), end
     return trials
 
 
-def _trial(plan: Any, ran: Ran, share: float, held: Posterior, data: Dataset, loss: PIL | None) -> Trial:
+def _trial(
+    plan: Any, ran: Ran, share: float, held: Posterior, data: Dataset, logged: float, loss: PIL | None
+) -> Trial:
     contender, setting, seed = plan
-    value, returns = estimates(ran.found, None, held, data, loss)
+    value, returns = estimates(ran.found, None, held, len(data.starts), logged, loss)
     blank = contender.planner.blank(setting, data.steps.obs.shape[1], held.task)
     policy = replace(blank, params=jax.tree.map(jnp.asarray, ran.params))
     return Trial(contender.name, setting, seed, returns, value, policy, share)
@@ -178,13 +181,13 @@ def _stretch(planner: Planner, begin: float, end: float, copies: int) -> Callabl
         first, judging, key = jax.random.split(key, 3)
         state = entry.state or planner.init(first, hypers, data, own)  # () is no state
 
-        def one(state: Any, count: Any) -> Any:
-            return planner.update(jax.random.fold_in(key, count), hypers, state, data, own)
+        def one(state: Any, count: Any) -> tuple[Any, None]:
+            return planner.update(jax.random.fold_in(key, count), hypers, state, data, own)[0], None
 
         span = jnp.arange(round(begin * hypers.updates), max(1, round(end * hypers.updates)))
-        state, metrics = jax.lax.scan(one, state, span)
+        state, _ = jax.lax.scan(one, state, span)
         policy = planner.policy(hypers, state, own.task)
         found = rollouts(judging, policy, held, copies)[0]
-        return Ran(policy.params, state if end < 1 else (), found, jax.tree.map(lambda leaf: leaf[-1], metrics))
+        return Ran(policy.params, state if end < 1 else (), found)
 
     return run

@@ -102,7 +102,9 @@ def predictive(
     k1, k2, k3 = jax.random.split(key, 3)
     run = lambda key, worlds: jax.tree.map(np.asarray, _rollouts(key, policy, worlds, copies, sampled)[0])
     found = run(k1, posterior)
-    value, returns = estimates(found, None if own is None else run(k2, own), posterior, data, loss)
+    trained = None if own is None else run(k2, own)
+    logged = behaviour(data, posterior.task).mean
+    value, returns = estimates(found, trained, posterior, len(data.starts), logged, loss)
     way: Any = _rollouts(k3, policy, posterior, min(copies, VISITS), sampled, path=True)[1]
     support = Support(
         outside=outside(data, *way),
@@ -113,13 +115,20 @@ def predictive(
 
 
 def estimates(
-    found: Rollouts, trained: Rollouts | None, posterior: Posterior, data: Dataset, loss: PIL | None
+    found: Rollouts,
+    trained: Rollouts | None,
+    posterior: Posterior,
+    starts: int,
+    logged: float,
+    loss: PIL | None,
 ) -> tuple[ValueEstimate, ValueEstimate]:
-    """Value and return that episodes in `posterior` come to; `trained` are episodes in the plan's own worlds."""
-    starts, task = len(data.starts), posterior.task
+    """Value and return that episodes in `posterior` come to; `trained` are episodes in the plan's own worlds.
+
+    `starts` is how many the log has, `logged` what its episodes earned.
+    """
+    task = posterior.task
     span = (1 - task.discount**task.horizon) / (1 - task.discount) if task.discount < 1 else task.horizon
     low, high = float(posterior.low[-1]), float(posterior.high[-1])
-    logged = behaviour(data, task).mean
 
     def one(name: str, steps: float) -> ValueEstimate:
         returns = np.asarray(getattr(found, name))
