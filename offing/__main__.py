@@ -1,4 +1,4 @@
-"""The command line: one subcommand per journey, flags read off dataclasses."""
+"""The command line: one subcommand per journey, flags read off the dataclasses of `flags`."""
 
 from __future__ import annotations
 
@@ -6,162 +6,15 @@ import math
 import os
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import tyro
-from tyro.conf import Positional
+
+from .flags import Collect, Command, Inspect, Play, PosteriorCommand, Sorel, Torel
 
 BAD_INPUT = 2
 INTERRUPTED = 130
-
-
-@dataclass(frozen=True)
-class Collect:
-    """Make a log in a true environment, for samples, tests and experiments (needs the extra `envs`)."""
-
-    kind: Positional[str]
-    """An environment by its name (gymnasium:ID, gymnax:ID, brax-hopper, or a plain ID), or one of the kinds that
-    samples and experiments were made by: gymnax-pendulum-random, gymnax-cartpole-random,
-    brax-halfcheetah-full-replay, brax-hopper-full-replay, brax-walker2d-full-replay."""
-    rows: int
-    """Steps to log."""
-    out: Path
-    """Where to write it: an .npz file, or without an ending the folder of a Minari dataset."""
-    seed: int = 0
-    """Same seed, same log."""
-    policy: str | None = None
-    """Who acts: random, an ensemble of randomly initialised policies that take turns (the default); trained, an
-    agent while it learns; or MODULE:FUNCTION, which takes observations [N, numbers] and gives actions."""
-    steps: int | None = None
-    """How long the trained agent learns; the log holds as many of these steps as it has rows (default: all)."""
-    noise: float = 0.0
-    """On what MODULE:FUNCTION does: the share of choices drawn at random, or the standard deviation of amounts, in
-    half-widths of their range."""
-    horizon: int | None = None
-    """Cut episodes after so many steps (default: where the environment does)."""
-    format: Literal["npz", "minari"] | None = None
-    """What to write (default: as the name of OUT says)."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class OfALog:
-    """What every command that reads a log is told of it."""
-
-    data: Positional[str]
-    """The log: an .npz, .hdf5 (D4RL), .parquet or .csv file, a folder of those, minari:ID, or an embedded sample
-    (offing:pendulum, offing:cartpole)."""
-    schema: Path | None = None
-    """A TOML file that says which column is what (`offing inspect DATA --write-schema FILE` drafts one)."""
-    rows: int | None = None
-    """Use this many rows of it (default: all)."""
-    seed: int = 0
-    """Same seed, same result."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PosteriorCommand(OfALog):
-    """Learn a posterior over worlds from a log, choose its settings by PIL, and say if it is calibrated."""
-
-    out: Path
-    """Folder for posterior.json and the posterior itself."""
-    scale: Literal["smoke", "quick", "standard", "large", "paper"] = "standard"
-    """How much to try: smoke, whether the log goes through (its numbers mean nothing); quick, 12 small settings;
-    standard, 24, a few minutes on two cores; large, 4, and paper, 48, for a GPU."""
-    fresh: bool = False
-    """Start anew, even if OUT holds a finished or an interrupted run."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sorel(OfALog):
-    """A log in; a policy, what it will earn, and GO, NO-GO or NOT-ENOUGH-EVIDENCE out (exit code 0, 3 or 4)."""
-
-    out: Path
-    """Folder for result.json, report.html, the policy and the posterior."""
-    baseline: float | None = None
-    """The return that the policy must beat (default: what the logged behaviour earned)."""
-    scale: Literal["smoke", "quick", "standard", "large", "paper"] = "quick"
-    """How much to try: smoke, whether the log goes through (its numbers mean nothing); quick, a few minutes on two
-    cores; standard, more settings and longer plans; large, for logs of 10,000 rows and more on a GPU; paper, the
-    paper's sizes and ranges, on a GPU."""
-    core: Literal["linear", "gru", "none"] | None = None
-    """How the policy remembers: linear, by a recurrence that is parallel in time; gru, as in the paper; none
-    (default: what the scale tries)."""
-    level: float = 0.9
-    """Of the interval, and how probable it must be that the policy beats the baseline."""
-    fresh: bool = False
-    """Start anew, even if OUT holds a finished or an interrupted run."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Torel(OfALog):
-    """A log in; any offline RL algorithm's settings ranked without trying them, and the best policy out."""
-
-    out: Path
-    """Folder for result.json, report.html, the chosen policy and the posterior."""
-    planner: tyro.conf.UseAppendAction[tuple[str, ...]]
-    """Which algorithm to tune (bc, iql, rebrac, td3bc, cql, sacn, edac, mopo, morel, combo); give it several
-    times, and the algorithm is chosen too."""
-    space: str = "default"
-    """Which settings to try: default, for a CPU; paper, the paper's grids, for a GPU; smoke, two that train for a
-    moment; or a TOML file that describes a space of one planner."""
-    updates: int | None = None
-    """Train each setting this long (default: what its space says)."""
-    search: Literal["grid", "random", "optuna"] = "grid"
-    """How to walk through a space from a file: all of it, random draws, or Optuna's sampler (extra `optuna`)."""
-    tries: int = 32
-    """Settings that a random or Optuna's search may try."""
-    select: Literal["predictive", "fqe", "is", "dr", "dualdice"] = "predictive"
-    """What to rank by: the posterior predictive median, or another estimator, for comparison."""
-    engine: Literal["here", "devices", "ray"] = "here"
-    """Where to run: in this process, over all local devices, or on a Ray cluster (extra `ray`)."""
-    seeds: int = 1
-    """Train each setting this many times."""
-    halve: bool = False
-    """Stop the worse half of all trials after a quarter of their updates, and again after a half."""
-    scale: Literal["smoke", "quick", "standard", "large", "paper"] = "quick"
-    """How many settings of the worlds to try, as in `offing posterior`."""
-    level: float = 0.9
-    """Of the intervals."""
-    fresh: bool = False
-    """Start anew, even if OUT holds a finished or an interrupted run."""
-
-
-@dataclass(frozen=True)
-class Play:
-    """Play a policy in its true environment, beside what was predicted for it (needs the extra `envs`)."""
-
-    folder: Positional[Path]
-    """Where `offing sorel` left it."""
-    env: str
-    """A name that gymnax or gymnasium knows (Pendulum-v1, gymnasium:Hopper-v5), or brax-halfcheetah and kin."""
-    episodes: int = 200
-    """How many to play."""
-    seed: int = 0
-    """Same seed, same episodes."""
-    sampled: bool = False
-    """Sample actions instead of taking the best."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Inspect(OfALog):
-    """What is in a log, what is wrong with it, and whether it is diverse enough for SOReL or calls for TOReL."""
-
-    out: Path | None = None
-    """Folder for inspect.json and inspect.html (default: write nothing)."""
-    write_schema: Path | None = None
-    """Draft a schema of the log into this file, with what was inferred and why, and stop there."""
-
-
-Command = (
-    Annotated[Sorel, tyro.conf.subcommand("sorel")]
-    | Annotated[Torel, tyro.conf.subcommand("torel")]
-    | Annotated[Play, tyro.conf.subcommand("play")]
-    | Annotated[PosteriorCommand, tyro.conf.subcommand("posterior")]
-    | Annotated[Inspect, tyro.conf.subcommand("inspect")]
-    | Annotated[Collect, tyro.conf.subcommand("collect")]
-)
 
 
 def main(arguments: list[str] | None = None) -> int:

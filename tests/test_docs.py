@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import tyro
 
-from offing.__main__ import Collect, Command, Inspect, Play, PosteriorCommand, Sorel, Torel
+from offing.flags import Collect, Command, Inspect, Play, PosteriorCommand, Sorel, Torel
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
