@@ -347,6 +347,7 @@ def test_both_formats_hold_the_same_log(tmp_path, capsys):
         assert ends.sum() == ours.data.steps.done.sum()
         with np.load(path) as columns:
             np.testing.assert_array_equal(np.concatenate([e.infos["logp"] for e in episodes]), columns["logp"])
+            np.testing.assert_array_equal(theirs.logp, columns["logp"])
         assert main([*ask, str(folder)]) == 2  # nothing is overwritten
         assert "is there already" in capsys.readouterr().err
     assert "gymnax/Pendulum-v1" in json.loads((folder / "data" / "metadata.json").read_text())["env_spec"]

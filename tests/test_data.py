@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from offing.data import load, samples, split, subsample, take
+from offing.data import Schema, load, samples, split, subsample, take
 from offing.data.dataset import PIECES, runs
 from offing.types import BadInput, Box, Discrete
 
@@ -196,6 +196,34 @@ def test_fingerprints_tell_logs_apart():
     flags = {"terminated": given["truncated"], "truncated": given["terminated"]}
     for other in (flags, {"horizon": 6}, {"discount": 0.91}, {"action_high": np.float32([1, 1.5])}):
         assert load({**given, **other}).fingerprint != same, other
+
+
+def test_what_the_log_says_of_its_own_actions_stays_with_its_rows():
+    given = columns([5, 3, 9, 4], ends=[1])
+    given |= {"logp": given["reward"], "episode": np.repeat([0, 1, 2, 3], [5, 3, 9, 4]), "step": np.arange(21)}
+    order = np.random.default_rng(0).permutation(21)
+    mixed = {key: value[order] if np.shape(value)[:1] == (21,) else value for key, value in given.items()}
+    log = load(mixed)
+    np.testing.assert_array_equal(log.logp, log.data.steps.reward)
+    for rows in (17, 8):
+        log = subsample(log, rows, seed=rows)
+        np.testing.assert_array_equal(log.logp, log.data.steps.reward)
+    derived = load({key: value for key, value in mixed.items() if key != "next_obs"}, schema=Schema(step="step"))
+    np.testing.assert_array_equal(derived.logp, derived.data.steps.reward)  # rows at time-outs are gone
+    assert len(derived.logp) == 18
+
+
+def test_chances_that_cannot_be_are_refused_and_others_tell_logs_apart():
+    given = columns([5, 3, 4])
+    plain = load(given)
+    assert plain.logp is None
+    assert load({**given, "logp": np.zeros(12)}).fingerprint != plain.fingerprint
+    choices = {**given, "action": np.arange(12) % 3, "n_actions": 3}
+    assert load({**choices, "logp": np.full((12, 1), -0.5)}).logp.shape == (12,)
+    with pytest.raises(BadInput, match=r"'logp', row 7: 0\.25"):
+        load({**choices, "logp": np.where(np.arange(12) == 7, 0.25, -0.5)})
+    with pytest.raises(BadInput, match="'logp': shape"):
+        load({**given, "logp": np.zeros((12, 2))})
 
 
 def test_starts_may_be_named_apart():

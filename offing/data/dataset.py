@@ -21,6 +21,7 @@ class Log(NamedTuple):
     name: str
     notes: tuple[str, ...]
     fingerprint: str
+    logp: np.ndarray | None = None  # [N]  log-probability of every logged action, where the log says it
 
 
 class Split(NamedTuple):
@@ -33,10 +34,10 @@ class Split(NamedTuple):
     held: np.ndarray  # [H]  rows for PIL and for the noise scale, in time order
 
 
-def fingerprint(data: Dataset, task: Task) -> str:
+def fingerprint(data: Dataset, task: Task, logp: np.ndarray | None = None) -> str:
     """Sixteen hexadecimal digits that two logs share exactly when their numbers and task agree."""
     digest = hashlib.sha256(repr((task.horizon, task.discount, task.actions)).encode())
-    for leaf in jax.tree.leaves(data):
+    for leaf in jax.tree.leaves((data, logp)):
         array = np.ascontiguousarray(leaf)
         digest.update(repr((array.shape, array.dtype.str)).encode() + array.tobytes())
     return digest.hexdigest()[:16]
@@ -78,7 +79,8 @@ def subsample(log: Log, rows: int | None, seed: int) -> Log:
     cut = _cut_ends(episode[:rows], steps.done[:rows])
     steps.next_action[:rows][cut] = steps.action[:rows][cut]  # what was logged next is no longer in use
     data = Dataset(steps, starts, episode, np.asarray(rows, np.int32))
-    return log._replace(data=data, fingerprint=fingerprint(data, log.task))
+    logp = None if log.logp is None else log.logp[order]
+    return log._replace(data=data, fingerprint=fingerprint(data, log.task, logp), logp=logp)
 
 
 def _first(episodes: list[np.ndarray], order: np.ndarray, rows: int) -> tuple[list[np.ndarray], list[np.ndarray]]:

@@ -13,7 +13,7 @@ from ..data import Behaviour, Log, behaviour
 from ..pil import PIL
 from ..posterior import ensemble
 from ..types import BadInput, Key, Policy, Posterior, Progress
-from ..value.estimators import ESTIMATORS
+from ..value.estimators import ESTIMATORS, WEIGHTED
 from ..value.predictive import Predictive, predictive
 from .choose import PolicyChoice, PosteriorChoice, choose_policy, choose_posterior, refit, tabled
 from .engine import Engine
@@ -167,9 +167,15 @@ def torel(
     )
 
 
+def logged(method: str, log: Log) -> dict[str, Any]:
+    """What the log itself says of how likely its actions were, for the estimators that weigh by it."""
+    return {"logp": log.logp} if method in WEIGHTED and log.logp is not None else {}
+
+
 def _by(key: Key, select: str, trials: Sequence[Trial], log: Log) -> list[Trial]:
     """The trials with another estimator's word on what they are worth."""
-    judged = ESTIMATORS[select](key, [trial.policy for trial in trials], log.data, log.task)
+    known = logged(select, log)
+    judged = ESTIMATORS[select](key, [trial.policy for trial in trials], log.data, log.task, **known)
     return [trial._replace(rival=one.estimate) for trial, one in zip(trials, judged, strict=True)]
 
 

@@ -16,3 +16,4 @@ ESTIMATORS: dict[str, Callable[..., Any]] = {
     "dr": importance.doubly_robust,
     "dualdice": dice.dualdice,
 }
+WEIGHTED = ("is", "dr")  # they weigh by how likely the logged actions were, and take that as `logp`

@@ -110,10 +110,7 @@ def from_arrays(
     ids, step = (_whole(columns, column, name, rows) for column in ("episode", "step"))
     action, space = _actions(columns, name, rows, notes)
     next_obs = _logged_next(columns, obs, name)
-    if "logp" in columns:
-        _numbers(columns, "logp", name, rows)
-        notes.append("column 'logp': sound, and not used yet")
-
+    logp = _chances(columns, name, rows, space)
     order = in_order(ids, step, (obs, action, reward, terminated, truncated, next_obs), name, notes)
     if order is not None:
         if next_obs is None and "final_obs" in columns:
@@ -123,7 +120,7 @@ def from_arrays(
         obs, action, reward, terminated, truncated = (
             part[order] for part in (obs, action, reward, terminated, truncated)
         )
-        next_obs = None if next_obs is None else next_obs[order]
+        next_obs, logp = (None if part is None else part[order] for part in (next_obs, logp))
         ids = None if ids is None else ids[order]
     marked = "terminated" in columns or "truncated" in columns
     episode = episodes_of(ids, terminated, truncated, marked, order, name, notes)
@@ -143,6 +140,7 @@ def from_arrays(
             part[keep] for part in (obs, action, reward, terminated, next_obs)
         )
         episode = np.unique(episode[keep], return_inverse=True)[1].astype(np.int32)
+        logp = None if logp is None else logp[keep]
         rows = len(obs)
     elif next_obs is None:
         next_obs = _final_next(columns, obs, episode, name)
@@ -156,7 +154,7 @@ def from_arrays(
     steps = Transition(obs, action, reward, next_obs, next_action, terminated.astype(np.float32))
     data = Dataset(steps, starts, episode, np.asarray(len(obs), np.int32))
     task = Task(horizon, discount, space)
-    return Log(data, task, name, tuple(notes), fingerprint(data, task))
+    return Log(data, task, name, tuple(notes), fingerprint(data, task, logp), logp)
 
 
 def _named(given: Mapping[str, Any], name: str) -> tuple[dict[str, Any], list[str]]:
@@ -286,6 +284,23 @@ def _actions(
         text = f"{action[row, i]:g} is outside [{low[i]:g}, {high[i]:g}], the range of dimension {i}"
         raise BadInput(f"{name}, column 'action', row {row}: {text}")
     return action, Box(tuple(map(float, low)), tuple(map(float, high)))
+
+
+def _chances(columns: Mapping[str, Any], name: str, rows: int, space: Box | Discrete) -> np.ndarray | None:
+    """Log-probabilities of the logged actions, if they are there; a choice's is never above 0."""
+    if "logp" not in columns:
+        return None
+    logp = _numbers(columns, "logp", name, rows)
+    logp = logp[:, 0] if logp.shape == (rows, 1) else logp
+    if logp.ndim != 1:
+        raise BadInput(f"{name}, column 'logp': shape {logp.shape} where one number per row was expected")
+    bad = logp > 1e-3
+    if isinstance(space, Discrete) and bad.any():
+        row = int(bad.argmax())
+        raise BadInput(
+            f"{name}, column 'logp', row {row}: {logp[row]:g} is not the logarithm of a choice's chance"
+        )
+    return logp
 
 
 def _logged_next(columns: Mapping[str, Any], obs: np.ndarray, name: str) -> np.ndarray | None:

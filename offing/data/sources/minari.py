@@ -62,6 +62,7 @@ def _rows(folder: Path, name: str, schema: Schema) -> Rows:
         notes.append(f"observations are one of {choices} choices: read as {choices} columns of 0 and 1")
     settings, start = _settings(about, name, schema, notes)
     pieces = _hdf5 if form == "hdf5" else _arrow
+    roles = (*ROLES, "logp") if form == "hdf5" and _says_logp(folder, episodes, notes) else ROLES
 
     def read(roles: tuple[str, ...]) -> Iterator[Batch]:
         for number, found in enumerate(pieces(folder, name, episodes, form)):
@@ -71,7 +72,7 @@ def _rows(folder: Path, name: str, schema: Schema) -> Rows:
             batch = _transitions(found, number, where, choices, start)
             yield Batch({role: batch[role] for role in roles}, where, 0)
 
-    return Rows(name, ROLES, read, total, settings, notes)
+    return Rows(name, roles, read, total, settings, notes)
 
 
 def _metadata(folder: Path, name: str) -> dict[str, Any]:
@@ -191,7 +192,9 @@ def _transitions(found: Episode, number: int, where: str, choices: int, start: i
     obs = obs[:, None] if obs.ndim == 1 else obs
     if obs.ndim > 2:
         raise BadInput(f"{where}, 'observations': shape {obs.shape}; encode or flatten each into one vector")
+    logp = {"logp": found["logp"]} if "logp" in found else {}
     return {
+        **logp,
         "obs": obs[:-1],
         "action": action - start if start else action,
         "reward": found["rewards"],
@@ -203,6 +206,26 @@ def _transitions(found: Episode, number: int, where: str, choices: int, start: i
 
 
 KEYS = ("observations", "actions", "rewards", "terminations", "truncations")
+LOGP = "infos/logp"  # one number per action, as `offing collect` writes it
+
+
+def _says_logp(folder: Path, episodes: int, notes: list[str]) -> bool:
+    """Whether every episode says how likely its actions were."""
+    with h5py.File(folder / "main_data.hdf5", "r") as file:
+        for number in range(episodes):
+            group = file.get(f"episode_{number}")
+            if isinstance(group, h5py.Group) and _fits(group):
+                continue
+            if number:
+                notes.append(f"{LOGP}: not used, since episode {number} lacks one number per action")
+            return False
+    return episodes > 0
+
+
+def _fits(group: h5py.Group) -> bool:
+    logp, rewards = group.get(LOGP), group.get("rewards")
+    both = isinstance(logp, h5py.Dataset) and isinstance(rewards, h5py.Dataset)
+    return both and logp.dtype.kind == "f" and logp.shape == rewards.shape
 
 
 def _hdf5(folder: Path, name: str, episodes: int, form: str) -> Iterator[Episode]:
@@ -220,6 +243,8 @@ def _hdf5(folder: Path, name: str, episodes: int, form: str) -> Iterator[Episode
                 if (item.size or 0) > MOST or item.is_virtual or item.external:
                     raise BadInput(f"{name}, episode {number}, '{key}': claims {item.shape}, which is too large")
                 found[key] = item[()]
+            if _fits(group):
+                found["logp"] = group[LOGP][()]  # type: ignore[index]
             yield found
 
 
