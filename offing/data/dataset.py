@@ -48,6 +48,17 @@ def runs(episode: np.ndarray) -> list[np.ndarray]:
     return np.split(np.arange(len(episode)), np.flatnonzero(np.diff(episode)) + 1)
 
 
+def laid_out(episode: np.ndarray, horizon: int) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers side by side [T, E], none beyond the horizon, and which are the episode's own.
+
+    What is beyond an episode's end repeats its last row.
+    """
+    parts = [part[:horizon] for part in runs(episode)]
+    lengths = np.array([len(part) for part in parts])
+    times = np.arange(lengths.max())[:, None]
+    return np.array([part[0] for part in parts]) + np.minimum(times, lengths - 1), times < lengths
+
+
 def subsample(log: Log, rows: int | None, seed: int) -> Log:
     """The log with `rows` rows in use: whole episodes in random order where there are enough of them.
 

@@ -12,8 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..report.policies import alike, described
 from ..types import Array, BadInput, Box, Discrete, Key, Policy, Progress, Seen, Task
+from ..value._foreign import is_host, on_host
 from . import envs
+from .driven import act, driven, split, stepped
 
 TOGETHER = {"gymnax": 256, "brax": 128, "gymnasium": 32}  # episodes that are played at once
 
@@ -28,6 +31,7 @@ class Played(NamedTuple):
     seed: int = 0
 
 
+DISCOUNT = 0.99  # of the reported value, where neither a log nor an environment says
 Run = Callable[[Key], Any]  # keys [C] -> returns, values, lengths, each [C]
 
 
@@ -46,9 +50,7 @@ def play(
     """
     if episodes < 1:
         raise BadInput(f"{episodes} episodes: play at least 1")
-    found = envs.source(name)
-    if found is None:
-        raise BadInput(f"{name}: no such environment; there are {envs.NAMES}")
+    found, policy = _source(name), on_host(policy)
     keys = jax.vmap(partial(jax.random.fold_in, jax.random.key(seed)))(jnp.arange(episodes))
     parts = []
     with ExitStack() as stack:
@@ -62,6 +64,18 @@ def play(
             if progress:
                 progress("play", min(len(parts) * size, episodes), episodes)
     return Played(*(np.concatenate(column)[:episodes] for column in zip(*parts, strict=True)), env=name, seed=seed)
+
+
+def task_of(name: str) -> tuple[Task, int]:
+    """The task of an environment, as a policy that has no log is played in it, and its observations' width."""
+    if _source(name)[0] != "gymnasium":
+        env = envs.make(name)
+        return env.task, jax.eval_shape(env.reset, jax.random.key(0))[1].shape[0]
+    with ExitStack() as stack:
+        held = envs.hold(stack, name, 1)
+    if held.horizon is None:
+        raise BadInput(f"{name}: its episodes have no time limit, and a policy without a log knows none")
+    return Task(held.horizon, DISCOUNT, held.actions), held.width
 
 
 def summary(played: Played, predicted: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -88,13 +102,15 @@ def summary(played: Played, predicted: dict[str, Any] | None = None) -> dict[str
 
 def check(policy: Policy, task: Task, name: str, actions: Box | Discrete, width: int) -> None:
     """Refuses, in one line, an environment whose observations or actions are not those of the policy's log."""
-    theirs, ours = _described(actions), _described(task.actions)
+    theirs, ours = described(actions), described(task.actions)
     if type(actions) is not type(task.actions) or actions.width != task.actions.width:
         raise BadInput(f"{name}: takes {theirs}, the policy's log has {ours}")
-    if isinstance(actions, Box) and not np.allclose(actions, task.actions, rtol=1e-4, atol=1e-6):
+    if not alike(actions, task.actions):
         why = "the ranges must be the same: action_low and action_high give a log its range"
         raise BadInput(f"{name}: takes {theirs}, the policy's log has {ours}; {why}")
     seen = Seen(*(np.zeros(shape, np.float32) for shape in (width, actions.width, (), ())))
+    if is_host(policy):
+        return  # it was tried when it was made, for observations and actions of that many numbers
     try:
         acted, _ = jax.eval_shape(lambda p, s: p.act(p.params, p.memory, s, None), policy, seen)
     except (TypeError, ValueError, IndexError) as error:
@@ -106,7 +122,7 @@ def check(policy: Policy, task: Task, name: str, actions: Box | Discrete, width:
 
 def rollouts(keys: Key, policy: Policy, discount: Array, env: envs.Env, sampled: bool) -> tuple[Array, ...]:
     """Returns, discounted returns and lengths [C] of one episode per key, side by side until the last one ends."""
-    start, acts, steps = _split(keys)
+    start, acts, steps = split(keys)
     state, obs = jax.vmap(env.reset)(start)
     copies = len(keys)
     zeros = jnp.zeros(copies)
@@ -129,18 +145,7 @@ def rollouts(keys: Key, policy: Policy, discount: Array, env: envs.Env, sampled:
     return jax.lax.while_loop(going, step, begun)[-1]
 
 
-def act(keys: Key, policy: Policy, memory: Any, seen: Seen, t: Array, sampled: bool) -> tuple[Array, Any]:
-    """Actions [C, A] and memory of that many episodes, each with its own key, at step t."""
-
-    def one(key: Key, memory: Any, seen: Seen) -> tuple[Array, Any]:
-        return policy.act(policy.params, memory, seen, jax.random.fold_in(key, t) if sampled else None)
-
-    action, memory = jax.vmap(one)(keys, memory, seen)
-    return jnp.asarray(action, jnp.float32), memory
-
-
 _rollouts = jax.jit(rollouts, static_argnames=("env", "sampled"))
-_act = jax.jit(act, static_argnames="sampled")
 
 
 def _compiled(policy: Policy, task: Task, name: str, sampled: bool) -> Run:
@@ -148,6 +153,8 @@ def _compiled(policy: Policy, task: Task, name: str, sampled: bool) -> Run:
     env = envs.make(name)
     width = jax.eval_shape(env.reset, jax.random.key(0))[1].shape[0]
     check(policy, task, name, env.task.actions, width)
+    if is_host(policy):
+        return lambda keys: driven(keys, policy, task.discount, env)
     return lambda keys: _rollouts(keys, policy, task.discount, env, sampled)
 
 
@@ -155,38 +162,14 @@ def _stepped(policy: Policy, task: Task, held: envs.Held, sampled: bool, name: s
     """Episodes in a gymnasium environment: its copies take turns, the policy sees them all at once."""
     check(policy, task, name, held.actions, held.width)
     horizon = held.horizon or task.horizon
-    return lambda keys: _loop(keys, policy, task.discount, held, horizon, sampled)
+    return lambda keys: stepped(keys, policy, task.discount, held, horizon, sampled)
 
 
-def _loop(
-    keys: Key, policy: Policy, discount: float, held: envs.Held, horizon: int, sampled: bool
-) -> tuple[np.ndarray, ...]:
-    """As `rollouts`, through environments that hold their own state."""
-    start, acts, _ = _split(keys)
-    copies, seeds = len(held.copies), np.asarray(jax.vmap(jax.random.bits)(start)).tolist()
-    begun = [env.reset(seed=seed)[0] for env, seed in zip(held.copies, seeds, strict=True)]
-    obs, memory, alive = np.stack(begun).astype(np.float32), policy.begin(copies), np.ones(copies, bool)
-    action: Array = np.zeros((copies, held.actions.width), np.float32)
-    reward = np.zeros(copies, np.float32)
-    returns, values, lengths = np.zeros(copies), np.zeros(copies), np.zeros(copies, int)
-    for t in range(horizon):
-        seen = Seen(obs.copy(), action, reward.copy(), np.full(copies, t == 0, np.float32))
-        action, memory = _act(acts, policy, memory, seen, t, sampled)
-        rows = np.asarray(action)
-        for i in np.flatnonzero(alive):
-            obs[i], reward[i], ended, cut, _ = held.copies[i].step(held.place(rows[i]))
-            returns[i] += reward[i]
-            values[i] += discount**t * reward[i]
-            lengths[i] += 1
-            alive[i] = not (ended or cut)
-        if not alive.any():
-            break
-    return returns, values, lengths
-
-
-def _split(keys: Key) -> Key:
-    """Keys of the start, of the policy and of the steps [3, C]."""
-    return jnp.moveaxis(jax.vmap(lambda key: jax.random.split(key, 3))(keys), 1, 0)
+def _source(name: str) -> tuple[str, str]:
+    found = envs.source(name)
+    if found is None:
+        raise BadInput(f"{name}: no such environment; there are {envs.NAMES}")
+    return found
 
 
 def _evenly(episodes: int, most: int) -> int:
@@ -204,12 +187,3 @@ def _mean(numbers: np.ndarray) -> dict[str, float | None]:
     """Mean and its standard error, which one number does not have."""
     stderr = float(numbers.std(ddof=1, dtype=float)) / math.sqrt(len(numbers)) if len(numbers) > 1 else None
     return {"mean": float(numbers.mean(dtype=float)), "stderr": stderr}
-
-
-def _described(actions: Box | Discrete) -> str:
-    """Actions in words: `2 choices`, `1 amounts in [-2, 2]`."""
-    if isinstance(actions, Discrete):
-        return f"{actions.n} choices"
-    edges = [f"[{low:g}, {high:g}]" for low, high in zip(actions.low, actions.high, strict=True)]
-    alike = len(set(edges)) == 1
-    return f"{actions.width} amounts in {edges[0] if alike else ' x '.join(edges)}"

@@ -1,11 +1,187 @@
-"""A policy by what a user calls it: a folder, a function, a file of another library."""
+"""A policy by what a user calls it: a finished run, a function, a file of another library.
+
+    DIR                   what `offing sorel` or `offing torel` left there; or result.json or the policy file in it
+    MODULE:FUNCTION       a Python function, or an object with `predict`; modules in the current folder are found
+    FILE.onnx             one float input [B, S]; of its first output, amounts or choices (`onnx_function`)
+    sb3:ALGORITHM:FILE    a model of Stable-Baselines3 or sb3-contrib (sb3:ppo:model.zip)
+    d3rlpy:FILE           a model of d3rlpy (d3rlpy:model.d3)
+
+A function, and a file of the last two libraries, which pickle, is code that runs: only name what you trust.
+"""
 
 from __future__ import annotations
 
-from ..types import BadInput, Policy, Task
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..types import BadInput, Box, Discrete, Policy, Task
+from ..value._given import sentence
+from ..value.foreign import foreign
+
+FORMS = "the folder of a finished run, MODULE:FUNCTION, FILE.onnx, sb3:ALGORITHM:FILE or d3rlpy:FILE"
+SB3, CONTRIB = "stable_baselines3", "sb3_contrib"
+NAMES = ("A2C", "DDPG", "DQN", "PPO", "SAC", "TD3")  # of Stable-Baselines3; what else there is, is sb3-contrib's
+EXTRAS = {"ARS", "CROSSQ", "MASKABLEPPO", "QRDQN", "RECURRENTPPO", "TQC", "TRPO"}
 
 
 def resolve(spec: str, task: Task, width: int) -> Policy:
     """The policy that `spec` names, for the task's actions and observations of `width` numbers."""
-    del task, width
-    raise BadInput(f"{spec}: no such policy")
+    kind, _, rest = spec.partition(":")
+    if kind == "sb3":
+        return foreign(sb3_model(rest, spec), task, width, spec, trace=False)
+    if kind == "d3rlpy":
+        return foreign(d3rlpy_model(rest, spec), task, width, spec, trace=False)
+    if spec.endswith(".onnx"):
+        return foreign(onnx_function(spec, task, width), task, width, spec, trace=False)
+    if Path(spec).exists():
+        return finished(spec, task, width)
+    if not (kind and rest):
+        raise BadInput(f"{spec}: no such policy; give {FORMS}")
+    return foreign(named(spec), task, width, spec)
+
+
+# ---- a run of our own
+
+
+def finished(path: str, task: Task, width: int) -> Policy:
+    """The policy of a finished run, by its folder or a file in it; BadInput if it is another task's."""
+    from . import results
+
+    folder = Path(path) if Path(path).is_dir() else Path(path).parent
+    told = results.found(folder) or {}
+    mine = (results.RESULT, told.get("policy", {}).get("arrays"))
+    if folder != Path(path) and Path(path).name not in mine:
+        raise BadInput(f"{path}: is no policy; give {FORMS}")
+    policy, theirs = results.load_policy(folder)
+    seen = told["policy"]["width"]
+    if seen != width or not alike(theirs.actions, task.actions):
+        its = f"is for observations of {seen} numbers and {described(theirs.actions)}"
+        raise BadInput(f"{path}: {its}; the log has {width} numbers and {described(task.actions)}")
+    return policy
+
+
+def alike(one: Box | Discrete, other: Box | Discrete) -> bool:
+    """Whether both are the same choices, or the same amounts up to rounding."""
+    if type(one) is not type(other) or one.width != other.width:
+        return False
+    return isinstance(one, Discrete) or bool(np.allclose(one, other, rtol=1e-4, atol=1e-6))
+
+
+def described(actions: Box | Discrete) -> str:
+    """Actions in words: `2 choices`, `1 amounts in [-2, 2]`."""
+    if isinstance(actions, Discrete):
+        return f"{actions.n} choices"
+    edges = [f"[{low:g}, {high:g}]" for low, high in zip(actions.low, actions.high, strict=True)]
+    same = len(set(edges)) == 1
+    return f"{actions.width} amounts in {edges[0] if same else ' x '.join(edges)}"
+
+
+# ---- somebody else's
+
+
+def named(text: str) -> Any:
+    """What MODULE:NAME names; modules in the folder that the command runs in are found too."""
+    module, _, name = text.partition(":")
+    here = str(Path.cwd())
+    sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module)
+        for part in name.split("."):
+            found = getattr(found, part)
+    except Exception as error:  # a module's own code may fail in any way
+        raise BadInput(f"{text}: cannot be imported: {sentence(error)}") from error
+    finally:
+        sys.path.remove(here)
+    return found
+
+
+def onnx_function(path: str, task: Task, width: int) -> Any:
+    """A function of observations from an ONNX file.
+
+    It has one float input [B, S], B left open. Of its outputs the first counts: amounts [B, A]; or for choices,
+    whole numbers [B] that are the choices, or floats [B, n] of which the largest is taken (logits, say).
+    """
+    _there(path, path)
+    runtime = needed("onnxruntime", path, "pip install 'offing[onnx]'")
+    session = _loaded(path, lambda: runtime.InferenceSession(path, providers=["CPUExecutionProvider"]))
+    inputs = session.get_inputs()
+    if len(inputs) != 1 or not inputs[0].type.startswith("tensor(float") or len(inputs[0].shape) != 2:
+        has = ", ".join(f"{each.name} {each.type} {each.shape}" for each in inputs)
+        raise BadInput(f"{path}: one float input [B, {width}] was expected; it has {has}")
+    rows, numbers = inputs[0].shape
+    if isinstance(rows, int):
+        raise BadInput(
+            f"{path}: takes {rows} observations at a time; export it with a batch axis that is left open"
+        )
+    if isinstance(numbers, int) and numbers != width:
+        raise BadInput(f"{path}: takes observations of {numbers} numbers, the log's have {width}")
+    kind = np.float32 if inputs[0].type == "tensor(float)" else np.float64
+
+    def act(obs: np.ndarray) -> np.ndarray:
+        said = np.asarray(session.run(None, {inputs[0].name: obs.astype(kind)})[0])
+        scores = (
+            isinstance(task.actions, Discrete) and said.dtype.kind == "f" and said.shape[1:] == (task.actions.n,)
+        )
+        return np.where(np.isnan(said).any(1), np.nan, said.argmax(1)) if scores else said
+
+    return act
+
+
+def sb3_model(rest: str, spec: str) -> Any:
+    """A model of Stable-Baselines3 or sb3-contrib, by ALGORITHM:FILE."""
+    algorithm, _, file = rest.partition(":")
+    known = {name.upper(): SB3 for name in NAMES} | dict.fromkeys(EXTRAS, CONTRIB)
+    if algorithm.upper() not in known or not file:
+        every = ", ".join(sorted(name.lower() for name in known))
+        raise BadInput(f"{spec}: give sb3:ALGORITHM:FILE, the algorithm one of {every}")
+    _there(file, spec)
+    package = known[algorithm.upper()]
+    library = needed(package, spec, f"pip install {package.replace('_', '-')}")
+    kind = next(getattr(library, name) for name in dir(library) if name.upper() == algorithm.upper())
+    model = _loaded(spec, lambda: kind.load(file, device="cpu"))
+    return Layered(model) if algorithm.upper() == "RECURRENTPPO" else model
+
+
+class Layered:
+    """A recurrent model whose state has its layers before its batch [L, B, H]: ours has the batch first."""
+
+    def __init__(self, model: Any):
+        self.model = model
+
+    def predict(self, obs: Any, state: Any, episode_start: Any, deterministic: bool = True) -> tuple[Any, Any]:
+        turned = lambda each: None if each is None else tuple(np.swapaxes(leaf, 0, 1) for leaf in each)
+        said, after = self.model.predict(obs, turned(state), episode_start, deterministic)
+        return said, turned(after)
+
+
+def d3rlpy_model(file: str, spec: str) -> Any:
+    """A model of d3rlpy, as its `save` wrote it."""
+    if not file:
+        raise BadInput(f"{spec}: give d3rlpy:FILE")
+    _there(file, spec)
+    library = needed("d3rlpy", spec, "pip install d3rlpy")
+    return _loaded(spec, lambda: library.load_learnable(file, device="cpu:0"))
+
+
+def needed(package: str, spec: str, how: str) -> Any:
+    """The package, or BadInput that says what to install."""
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise BadInput(f"{spec}: needs {package}, which cannot be imported ({error}): {how}") from error
+
+
+def _there(path: str, spec: str) -> None:
+    if not Path(path).is_file():
+        raise BadInput(f"{spec}: no such file")
+
+
+def _loaded(spec: str, load: Any) -> Any:
+    try:
+        return load()
+    except Exception as error:  # another library's file may be wrong in any way
+        raise BadInput(f"{spec}: cannot be read: {sentence(error)}") from error

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..data.dataset import runs
+from ..data.dataset import laid_out
 from ..types import Array, BadInput, Box, Dataset, Discrete, Key, Policy, Seen, Task
 from ._critic import value_of
 from ._view import Density, Scale, draws, enter, log_density
@@ -30,18 +30,14 @@ class Episodes(NamedTuple):
 
 def episodes(data: Dataset, task: Task, name: str) -> Episodes:
     """The log's episodes, none longer than the task's horizon; BadInput where it has none."""
-    rows = data.rows
-    episode = np.asarray(data.episode)[:rows]
+    episode = np.asarray(data.episode)[: data.rows]
     if episode[0] < 0:
         raise BadInput(
             f"{name} follows whole episodes, and this log is a bag of transitions: "
             "use fqe, dualdice or the posterior"
         )
-    parts = [part[: task.horizon] for part in runs(episode)]
-    lengths = np.array([len(part) for part in parts])
-    times = np.arange(lengths.max())[:, None]
-    row = np.array([part[0] for part in parts]) + np.minimum(times, lengths - 1)  # [T, E]
-    alive, steps = times < lengths, jax.tree.map(lambda leaf: jnp.asarray(leaf)[row], data.steps)
+    row, alive = laid_out(episode, task.horizon)
+    steps = jax.tree.map(lambda leaf: jnp.asarray(leaf)[row], data.steps)
     over = np.asarray(data.steps.done)[row[-1]] > 0
     return Episodes(
         steps.obs, steps.action, steps.reward, steps.next_obs, 1 - steps.done, alive, alive | over, row

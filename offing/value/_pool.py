@@ -16,6 +16,7 @@ import numpy as np
 
 from ..hypers import hypers
 from ..types import Array, BadInput, Dataset, Key, Policy, Seen, Task
+from ._table import on_log
 from .estimate import Judged
 
 CHUNK = 50  # updates whose minibatches are gathered at once, as in `posterior.ensemble`
@@ -66,6 +67,7 @@ def pooled(default: Any) -> Callable[[Callable[..., list[Judged]]], Estimator]:
         def judge(key: Key, policy: Any, data: Dataset, task: Task, hypers: Any = None, **more: Any) -> Any:
             hypers = default if hypers is None else hypers
             policies = [policy] if isinstance(policy, Policy) else list(policy)
+            policies = [on_log(each, data, task) for each in policies]
             if not policies:
                 raise BadInput("no policy to judge: the pool is empty")
             found: dict[int, Judged] = {}

@@ -12,7 +12,9 @@ from ..data import behaviour
 from ..pil import PIL
 from ..posterior.walk import watched
 from ..types import Array, Dataset, Key, Policy, Posterior, Seen
+from ._foreign import is_host, living
 from .estimate import ValueEstimate, start_variance
+from .foreign import looked
 from .support import Support, outside
 
 VISITS = 16  # episodes a world whose way is held against the log
@@ -29,6 +31,14 @@ class Rollouts(NamedTuple):
     guarded: Array  # [M, K]  share of its steps that left what the log knows; all or none if that ends episodes
 
 
+class Walk(NamedTuple):
+    """Episodes between two steps."""
+
+    seen: Seen
+    alive: Array  # [M, K]
+    sums: Rollouts
+
+
 def rollouts(
     key: Key, policy: Policy, posterior: Posterior, copies: int, sampled: bool = False, path: bool = False
 ) -> tuple[Rollouts, Any]:
@@ -36,38 +46,85 @@ def rollouts(
 
     With `path` also where they went: observations, actions and whether the episode was still on, [T, M, K, ...].
     """
-    shape = (posterior.members, copies)
-    k1, k2 = jax.random.split(key)
-    first = jax.random.randint(k1, shape, 0, posterior.starts.shape[0])
-    step, task = watched(posterior), posterior.task
 
     def one(carry: Any, at: tuple[Key, Array]) -> tuple[Any, Any]:
-        (seen, memory, alive, sums), (key, t) = carry, at
+        (walk, memory), (key, t) = carry, at
         k1, k2 = jax.random.split(key)
-        action, memory = policy.act(policy.params, memory, seen, k1 if sampled else None)
-        (obs, reward, ended), clipped, guarded = step(k2, seen.obs, action)
-        earned = jnp.where(alive, reward, 0.0)
-        sums = Rollouts(
-            sums.returns + earned,
-            sums.values + task.discount**t * earned,
-            sums.lengths + alive,
-            sums.first,
-            sums.clipped + (alive & clipped),
-            sums.guarded + (alive & guarded),
-        )
-        row = (seen.obs, action, alive) if path else None
-        seen = Seen(obs, action, reward, jnp.zeros(shape))
-        return (seen, memory, alive & ~ended, sums), row
+        action, memory = policy.act(policy.params, memory, walk.seen, k1 if sampled else None)
+        row = (walk.seen.obs, action, walk.alive) if path else None
+        return (moved(k2, posterior, walk, action, t), memory), row
 
+    walk, keys = begun(key, posterior, copies)
+    carry = (walk, policy.begin(*walk.alive.shape))
+    (walk, _), rows = jax.lax.scan(one, carry, (keys, jnp.arange(len(keys))))
+    return ended(posterior, walk), rows
+
+
+def begun(key: Key, posterior: Posterior, copies: int) -> tuple[Walk, Key]:
+    """Episodes before their first step, and a key for each step."""
+    shape, task = (posterior.members, copies), posterior.task
+    k1, k2 = jax.random.split(key)
+    first = jax.random.randint(k1, shape, 0, posterior.starts.shape[0])
     zeros = jnp.zeros(shape)
     obs = jnp.asarray(posterior.starts)[first]
     seen = Seen(obs, jnp.zeros((*shape, task.actions.width)), zeros, jnp.ones(shape))
     sums = Rollouts(zeros, zeros, zeros, first, zeros, zeros)
-    times = (jax.random.split(k2, task.horizon), jnp.arange(task.horizon))
-    carry = (seen, policy.begin(*shape), jnp.ones(shape, bool), sums)
-    (_, _, _, sums), rows = jax.lax.scan(one, carry, times)
+    return Walk(seen, jnp.ones(shape, bool), sums), jax.random.split(k2, task.horizon)
+
+
+def moved(key: Key, posterior: Posterior, walk: Walk, action: Array, t: Array | int) -> Walk:
+    """Every episode one step on, by the world that it is in."""
+    seen, alive, sums = walk
+    (obs, reward, ended), clipped, guarded = watched(posterior)(key, seen.obs, action)
+    earned = jnp.where(alive, reward, 0.0)
+    sums = Rollouts(
+        sums.returns + earned,
+        sums.values + posterior.task.discount**t * earned,
+        sums.lengths + alive,
+        sums.first,
+        sums.clipped + (alive & clipped),
+        sums.guarded + (alive & guarded),
+    )
+    return Walk(Seen(obs, action, reward, jnp.zeros(alive.shape)), alive & ~ended, sums)
+
+
+def ended(posterior: Posterior, walk: Walk) -> Rollouts:
+    """What came of the episodes; steps as shares of their length."""
+    sums = walk.sums
     share = jnp.minimum(sums.guarded, 1.0) if posterior.terminates else sums.guarded / sums.lengths
-    return sums._replace(clipped=sums.clipped / sums.lengths, guarded=share), rows
+    return sums._replace(clipped=sums.clipped / sums.lengths, guarded=share)
+
+
+_rollouts = jax.jit(rollouts, static_argnames=("copies", "sampled", "path"))
+_begun = jax.jit(begun, static_argnames="copies")
+_moved = jax.jit(moved)
+
+
+def hosted(
+    key: Key, policy: Policy, posterior: Posterior, copies: int, path: bool = False
+) -> tuple[Rollouts, Any]:
+    """As `rollouts`, of a policy that only the host can ask: once a step, for all episodes of all worlds."""
+    walk, keys = _begun(key, posterior, copies)
+    memory, rows = policy.begin(*walk.alive.shape), []
+    for t, k in enumerate(jax.vmap(lambda key: jax.random.split(key)[1])(keys)):
+        alive = np.asarray(walk.alive)
+        if not alive.any():
+            break
+        seen = walk.seen._replace(obs=living(walk.seen.obs, alive))
+        action, memory = policy.act(policy.params, memory, seen, None)
+        if path:
+            rows.append((seen.obs, action, alive))
+        walk = _moved(k, posterior, walk, action, t)
+    return ended(posterior, walk), tuple(np.stack(each) for each in zip(*rows, strict=True))
+
+
+def rolled(
+    key: Key, policy: Policy, posterior: Posterior, copies: int, sampled: bool = False, path: bool = False
+) -> tuple[Rollouts, Any]:
+    """`rollouts`, compiled where the policy can be."""
+    if is_host(policy):
+        return hosted(key, policy, posterior, copies, path)
+    return _rollouts(key, policy, posterior, copies, sampled, path)
 
 
 class Predictive(NamedTuple):
@@ -77,9 +134,6 @@ class Predictive(NamedTuple):
     returns: ValueEstimate  # undiscounted
     length: float
     support: Support
-
-
-_rollouts = jax.jit(rollouts, static_argnames=("copies", "sampled", "path"))
 
 
 def predictive(
@@ -100,12 +154,13 @@ def predictive(
     `posterior.starts` may be a table that repeats its starts.
     """
     k1, k2, k3 = jax.random.split(key, 3)
-    run = lambda key, worlds: jax.tree.map(np.asarray, _rollouts(key, policy, worlds, copies, sampled)[0])
+    run = lambda key, worlds: jax.tree.map(np.asarray, rolled(key, policy, worlds, copies, sampled)[0])
     found = run(k1, posterior)
     trained = None if own is None else run(k2, own)
     logged = behaviour(data, posterior.task).mean
     value, returns = estimates(found, trained, posterior, len(data.starts), logged, loss)
-    way: Any = _rollouts(k3, policy, posterior, min(copies, VISITS), sampled, path=True)[1]
+    way: Any = rolled(k3, policy, posterior, min(copies, VISITS), sampled, path=True)[1]
+    looked(policy, *way)
     support = Support(
         outside=outside(data, *way),
         clipped=float(np.average(found.clipped, weights=found.lengths)),

@@ -1,0 +1,143 @@
+"""What a foreign policy acts by: somebody's function, asked on the host or traced by JAX.
+
+On the host it is asked between two steps, once for all episodes, and never by a callback from inside a program.
+A callback that computes with JAX can wait for ever for the threads that its own program occupies: six queued
+rollouts with three eager `jax.numpy` layers in it never ended on two cores (jax 0.10.2). And what it raises comes
+out as a traceback of the compiler's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..types import Array, BadInput, Box, Discrete, Key, Policy, Seen
+from ._given import EDGE, asked, read
+
+Ask = Callable[[Any, Any, Any], tuple[Any, Any]]  # obs [B, S], state or None, start [B] -> actions, state
+
+
+@dataclass(frozen=True, eq=False)
+class Foreign:
+    """Somebody's function, as what a Policy acts by; it is deterministic, and is asked for nothing but that."""
+
+    ask: Ask
+    name: str
+    actions: Box | Discrete
+
+
+class Host(Foreign):
+    """One that is asked on the host; every action is looked at."""
+
+    def __call__(self, params: Any, memory: Any, seen: Seen, key: Key | None) -> tuple[np.ndarray, Any]:
+        del params, key
+        try:
+            obs = np.asarray(seen.obs, np.float32)
+        except jax.errors.TracerArrayConversionError:
+            raise TypeError(f"{self.name}: JAX cannot trace it, so no compiled program can hold it") from None
+        lead = obs.shape[:-1]
+        flat = lambda leaf: np.asarray(leaf).reshape(-1, *np.shape(leaf)[len(lead) :])
+        fresh = np.broadcast_to(np.asarray(seen.start) > 0, lead).reshape(-1)
+        found = self._asked(flat(obs), jax.tree.map(flat, memory), fresh)
+        return jax.tree.map(lambda leaf: leaf.reshape(*lead, *leaf.shape[1:]), found)
+
+    def _asked(self, obs: np.ndarray, state: Any, fresh: np.ndarray) -> tuple[np.ndarray, Any]:
+        if not jax.tree.leaves(state) or fresh.all():
+            return self._call(obs, None, fresh, state)
+        if not fresh.any():
+            return self._call(obs, state, fresh, state)
+        begun, going = (
+            self._call(obs, *at, state) for at in ((None, np.ones_like(fresh)), (state, np.zeros_like(fresh)))
+        )
+        pick = lambda new, old: np.where(fresh.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+        return jax.tree.map(pick, begun, going)
+
+    def _call(self, obs: np.ndarray, state: Any, start: np.ndarray, like: Any) -> tuple[np.ndarray, Any]:
+        said, after = asked(lambda: self.ask(obs.copy(), state, start), self.name, obs)
+        rows = read(said, self.name, obs, self.actions, lambda i: f"observation {i} of {len(obs)},")
+        if not jax.tree.leaves(like):
+            return rows, ()
+        return rows, arrays(after, self.name, len(obs), shapes(like))
+
+
+class Native(Foreign):
+    """One that JAX traces; observation by observation, so that none can depend on its company.
+
+    What is no action is passed on as it is, a choice as NaN: `looked` finds it.
+    """
+
+    def __call__(self, params: Any, memory: Any, seen: Seen, key: Key | None) -> tuple[Array, Any]:
+        del params, key
+        lead = seen.obs.shape[:-1]
+        flat = lambda leaf: jnp.reshape(leaf, (-1, *jnp.shape(leaf)[len(lead) :]))
+        start = jnp.broadcast_to(seen.start, lead)
+        action, memory = jax.vmap(self._one)(flat(seen.obs), flat(start), jax.tree.map(flat, memory))
+        shaped = lambda leaf: leaf.reshape(*lead, *leaf.shape[1:])
+        return shaped(action), jax.tree.map(shaped, memory)
+
+    def _one(self, obs: Array, start: Array, memory: Any) -> tuple[Array, Any]:
+        call = lambda state, first: jax.tree.map(jnp.asarray, self.ask(obs[None], state, jnp.full(1, first)))
+        said, state = call(None, True)
+        if not jax.tree.leaves(memory):
+            return self._row(jnp.ravel(jnp.asarray(said))), memory
+        going = call(jax.tree.map(lambda leaf: leaf[None], memory), False)
+        said, state = jax.tree.map(lambda new, old: jnp.where(start > 0, new, old), (said, state), going)
+        return self._row(jnp.ravel(said)), jax.tree.map(lambda leaf: leaf[0], state)
+
+    def _row(self, given: Array) -> Array:
+        if isinstance(self.actions, Discrete):
+            known = (given == jnp.round(given)) & (given >= 0) & (given < self.actions.n)
+            return jnp.where(known[0], jax.nn.one_hot(given[0].astype(int), self.actions.n), jnp.nan)
+        low, high = jnp.array(self.actions.low), jnp.array(self.actions.high)
+        held = jnp.clip(given, low, high)
+        return jnp.where(jnp.abs(given - held) <= EDGE * (high - low), held, given)
+
+
+def inner(policy: Policy) -> Any:
+    """What a policy acts by, without what is wrapped around it."""
+    act: Any = policy.act
+    while hasattr(act, "act"):
+        act = act.act
+    return act
+
+
+def is_foreign(policy: Policy) -> bool:
+    return isinstance(inner(policy), Foreign)
+
+
+def is_host(policy: Policy) -> bool:
+    """Whether only the host can ask it: no compiled program may hold it."""
+    return isinstance(inner(policy), Host)
+
+
+def on_host(policy: Policy) -> Policy:
+    """The same policy, asked on the host where every action is looked at; others as they are."""
+    act = policy.act
+    return replace(policy, act=Host(act.ask, act.name, act.actions)) if isinstance(act, Native) else policy
+
+
+def living(obs: Array, alive: Array) -> np.ndarray:
+    """Observations [..., S] in which episodes that are over stand where one that goes on does."""
+    obs, alive = np.asarray(obs), np.asarray(alive)
+    return np.where(alive[..., None], obs, obs[alive][0])
+
+
+def shapes(tree: Any) -> Any:
+    return jax.tree.structure(tree), [np.shape(leaf)[1:] for leaf in jax.tree.leaves(tree)]
+
+
+def arrays(state: Any, name: str, rows: int, like: Any = None) -> Any:
+    """A state as arrays, one row per observation; BadInput if it is anything else, or another than before."""
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
+    if not all(leaf.dtype.kind in "biuf" and leaf.shape[:1] == (rows,) for leaf in leaves):
+        gave = ", ".join(f"{leaf.dtype} {leaf.shape}" for leaf in leaves)
+        due = f"its state must be arrays of numbers with one row for each of the {rows} observations"
+        raise BadInput(f"{name}: {due}; it gave {gave}")
+    if like is not None and shapes(state) != like:
+        raise BadInput(f"{name}: its state changed its shape from one step to the next; it must keep it")
+    return jax.tree.unflatten(jax.tree.structure(state), leaves)
