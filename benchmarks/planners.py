@@ -25,6 +25,7 @@ import numpy as np
 from offing import planner as planners
 from offing.data import split
 from offing.hypers import stack
+from offing.planner._plan import turns
 from offing.posterior import ensemble, spaces
 from offing.tune.sweep import widest
 from offing.types import Box, Dataset, Posterior, Task, Transition
@@ -70,7 +71,7 @@ def measure(
         first, rest = jax.random.split(key)
         state = planner.init(first, hypers, data, posterior)
         one = lambda s, k: planner.update(k, hypers, s, data, posterior)
-        return jax.lax.scan(one, state, jax.random.split(rest, hypers.updates))
+        return jax.lax.scan(one, state, jax.random.split(rest, hypers.updates), unroll=turns(hypers))
 
     began = time.perf_counter()
     swept = jax.jit(jax.vmap(run, (0, None, None, None)))

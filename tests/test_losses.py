@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from offing.nets import Layer
+from offing.nets import Layer, mlp_init
 from offing.planner import _parts, _td3, bc, cql, iql, rebrac, td3bc
 from offing.planner._parts import Actor
-from offing.types import Box, Dataset, Discrete, Transition
+from offing.types import Box, Dataset, Discrete, Seen, Transition
 
 BOX, CHOICES = Box((-1.0,), (1.0,)), Discrete(3)
 STILL = {"noise": 0.0, "noise_clip": 0.5}
@@ -218,3 +218,28 @@ def test_squashed_draws_have_the_density_they_say(draws):
     mean, std = np.array([0.4, 0.7]), np.exp([-0.3, -0.1])
     expected = stats.norm(mean, std).logpdf(raw) - np.log(1 - np.tanh(raw) ** 2)
     np.testing.assert_allclose(logp, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_hidden_layers_in_bfloat16_say_the_same_to_two_digits_and_policies_never_use_them(monkeypatch):
+    layers = mlp_init(jax.random.key(0), (5, 31, 29, 3))
+    x = jax.random.normal(jax.random.key(1), (997, 5))
+    aim = jax.random.normal(jax.random.key(2), (997, 3))
+    loss = lambda layers, half: jnp.mean(jnp.square(_parts.tower(layers, x, True, half) - aim))
+    full, half = run(lambda: [jax.value_and_grad(loss)(layers, half) for half in (False, True)])
+    for exact, near in zip(jax.tree.leaves(full), jax.tree.leaves(half), strict=True):
+        assert near.dtype == np.float32
+        assert 0 < np.abs(near - exact).max() < 0.03 * np.abs(exact).max()
+    scale = _parts.Scale(jnp.zeros(5), jnp.ones(5), jnp.ones(()))
+    policy = _parts.policy_of(Actor(layers, np.zeros(0)), scale, "plain", Box((-1.0,) * 3, (1.0,) * 3))
+    seen = Seen(x, aim, jnp.zeros(997), jnp.zeros(997))
+    acts = lambda: policy.act(policy.params, (), seen, None)[0]
+    before = run(acts)
+    monkeypatch.setattr(_parts, "HALF", {jax.default_backend(): True})
+    np.testing.assert_array_equal(run(acts), before)
+
+
+def test_what_is_centred_has_mean_zero_and_size_one():
+    x = 3 + 2 * jax.random.normal(jax.random.key(0), (7, 101))
+    found = run(lambda: _parts.centred(x))
+    np.testing.assert_allclose(found.mean(-1), 0, atol=1e-5)
+    np.testing.assert_allclose(np.square(found).mean(-1), 1, rtol=1e-5)

@@ -20,6 +20,7 @@ from ..hypers import hypers
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Policy, Posterior, Seen, Step, Task, Transition
 from . import sacn
 from ._parts import Act, Scale, drawn, inner, taken
+from ._plan import UNROLL
 
 
 @hypers
@@ -213,5 +214,6 @@ def lesson(
     def one(sac: sacn.State, at: tuple[Key, Array]) -> tuple[sacn.State, dict[str, Array]]:
         return sacn.learn(at[0], hypers, sac, unpack(at[1], width), actions, critic_loss)
 
-    sac, metrics = jax.lax.scan(one, sac, (jax.random.split(key, len(batches)), batches))
+    turns = UNROLL.get(jax.default_backend(), 1)
+    sac, metrics = jax.lax.scan(one, sac, (jax.random.split(key, len(batches)), batches), unroll=turns)
     return sac, jax.tree.map(jnp.mean, metrics)

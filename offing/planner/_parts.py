@@ -19,6 +19,7 @@ from ..nets import Layer, dense, mlp_init
 from ..types import Array, Box, Dataset, Discrete, Key, Policy, Seen, Task, Transition
 
 LOG_STD = (-5.0, 2.0)  # of Gaussians, squashed or not
+HALF = {"gpu": True}  # where nets in training have hidden layers in bfloat16: there traffic is the cost
 SHARE = 0.3  # of log n: two choices are then held at 0.95 and 0.05
 
 
@@ -114,7 +115,7 @@ class Act:
 
     def __call__(self, params: tuple[Actor, Scale], memory: Any, seen: Seen, key: Key | None) -> tuple[Array, Any]:
         actor, scale = params
-        out = tower(actor.layers, see(scale, seen.obs))
+        out = tower(actor.layers, see(scale, seen.obs), half=False)  # a policy does the same on every device
         if isinstance(self.actions, Discrete):
             index = jnp.argmax(out, -1) if key is None else jax.random.categorical(key, out)
             return jax.nn.one_hot(index, self.actions.n), memory
@@ -149,17 +150,27 @@ def blank_of(kind: str, sizes: Sequence[int], width: int, task: Task) -> Policy:
     return policy_of(actor, scale, kind, task.actions)
 
 
-def tower(layers: Sequence[Layer], x: Array, normed: bool = False) -> Array:
+def tower(layers: Sequence[Layer], x: Array, normed: bool = False, half: bool | None = None) -> Array:
     """A ReLU network; `normed`: what each hidden layer says is centred and scaled before the next reads it.
 
-    That is LayerNorm without a gain and bias of its own: the next layer's weights can stand for them.
+    That is LayerNorm without a gain and bias of its own: the next layer's weights can stand for them. `half`:
+    hidden layers in bfloat16, by default where HALF says so; weights and the last layer stay as they are.
     """
-    for layer in layers[:-1]:
-        x = jax.nn.relu(dense(layer, x))
-        if normed:
-            x = x - x.mean(-1, keepdims=True)
-            x = x * jax.lax.rsqrt(jnp.mean(jnp.square(x), -1, keepdims=True) + 1e-6)
-    return dense(layers[-1], x)
+    half = HALF.get(jax.default_backend(), False) if half is None else half
+    kind = jnp.bfloat16 if half else jnp.float32
+    x = x.astype(kind)
+    for weight, bias in layers[:-1]:
+        x = jax.nn.relu(dense(Layer(weight.astype(kind), bias.astype(kind)), x))
+        x = centred(x).astype(kind) if normed else x
+    return dense(layers[-1], x.astype(jnp.float32))
+
+
+def centred(x: Array) -> Array:
+    """x [..., W] with mean 0 and size 1; both are found in one pass, as reading x is what they cost."""
+    x = x.astype(jnp.float32)
+    mean = x.mean(-1, keepdims=True)
+    squared = jnp.mean(jnp.square(x), -1, keepdims=True) - jnp.square(mean)
+    return (x - mean) * jax.lax.rsqrt(jnp.maximum(squared, 0.0) + 1e-6)
 
 
 def best(actor: Actor, obs: Array, actions: Box | Discrete) -> Array:

@@ -10,7 +10,13 @@ import jax.numpy as jnp
 
 from ..types import Array, Dataset, Key, Planner, Policy, Posterior
 
+UNROLL = {"gpu": 5}  # updates to a turn of the loop: fewer launches on a GPU, only longer compilation elsewhere
 Judge = Callable[[Key, Policy], tuple[Array, Array]]  # -> its value in worlds it was trained in, and in others
+
+
+def turns(hypers: Any) -> int:
+    """How many of a setting's updates go into one turn of a loop; one where an update is a loop of its own."""
+    return 1 if hasattr(hypers, "every") else UNROLL.get(jax.default_backend(), 1)
 
 
 class Planned(NamedTuple):

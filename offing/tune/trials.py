@@ -19,6 +19,7 @@ import numpy as np
 
 from ..data import Log, behaviour
 from ..pil import PIL
+from ..planner._plan import turns
 from ..types import Dataset, Key, Planner, Policy, Posterior, Progress
 from ..value.estimate import ValueEstimate
 from ..value.predictive import Rollouts, estimates, rollouts
@@ -185,7 +186,7 @@ def _stretch(planner: Planner, begin: float, end: float, copies: int) -> Callabl
             return planner.update(jax.random.fold_in(key, count), hypers, state, data, own)[0], None
 
         span = jnp.arange(round(begin * hypers.updates), max(1, round(end * hypers.updates)))
-        state, _ = jax.lax.scan(one, state, span)
+        state, _ = jax.lax.scan(one, state, span, unroll=turns(hypers))
         policy = planner.policy(hypers, state, own.task)
         found = rollouts(judging, policy, held, copies)[0]
         return Ran(policy.params, state if end < 1 else (), found)
