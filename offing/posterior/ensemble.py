@@ -37,6 +37,7 @@ ROUNDS = 20  # how often a member is compared with its best so far
 CHUNK = 50  # updates whose minibatches are gathered at once: keeps random numbers and gathers off the hot path
 UNROLL = {"gpu": 10}  # updates to a turn of the loop: fewer launches on a GPU, only longer compilation elsewhere
 HALF = {"gpu": True}  # where gradients of hidden layers are kept in bfloat16
+BLOCK = 8_192  # rows that priors are read on at once: all of a long log, for all members, would not fit a GPU
 ROOM = 0.1  # widths of the log's range by which a state may leave it
 ENDS = (64, 64)  # hidden sizes of the termination head
 LEAST = 1e-6  # share of the variance of a target that the linear map may seem to leave, at least
@@ -339,7 +340,8 @@ def _view(key: Key, hypers: Hypers, theta: Theta, rows: Batch, unit: Array) -> B
     scale = theta.scale
     x = (rows.x - scale.in_mean) / scale.in_std
     y = (rows.y - scale.out_mean) / scale.out_std - dense(theta.linear, x)
-    y = y - theta.prior_scale * mlp(theta.prior, x, hypers.activation)
+    prior = lambda x: mlp(theta.prior, x, hypers.activation)
+    y = y - theta.prior_scale * (prior(x) if len(x) <= BLOCK else jax.lax.map(prior, x, batch_size=BLOCK))
     weight = 1 - hypers.bootstrap + hypers.bootstrap * jax.random.exponential(key, unit.shape)[unit]
     return rows._replace(x=x, y=y, weight=weight)
 
