@@ -41,6 +41,7 @@ SUITES: dict[str, dict[str, Any]] = {
     "gymnax": {
         "tasks": ("pendulum", "cartpole"),
         "points": [(rows, seed) for rows in (200, 1_000, 3_000, 8_000, 20_000) for seed in (0, 1, 2)],
+        "longest": 0,
         "scale": "quick",
         "cores": ("linear",),
         "episodes": 400,
@@ -48,6 +49,7 @@ SUITES: dict[str, dict[str, Any]] = {
     "brax": {
         "tasks": ("halfcheetah", "hopper", "walker2d"),
         "points": [(200_000, 0), (50_000, 0), (200_000, 1), (200_000, 2), (500_000, 0), (20_000, 0)],
+        "longest": 500_000,  # compiling costs a GPU more than what lies unused
         "scale": "large",
         "cores": ("none", "linear"),
         "episodes": 128,
@@ -62,7 +64,7 @@ def run(suite: str, task: str, rows: int, seed: int, given: Any) -> list[tuple[d
     plan = SUITES[suite]
     scale = given.scale or plan["scale"]
     source = f"offing:{task}" if suite == "gymnax" else Path(given.logs) / f"{task}.npz"
-    log = offing.load(source, rows, seed)
+    log = padded(offing.load(source, rows, seed), plan["longest"])
     key = jax.random.key(seed)
     found, posterior, worlds = [], None, None
     for core in given.cores or plan["cores"]:
@@ -117,6 +119,14 @@ def run(suite: str, task: str, rows: int, seed: int, given: Any) -> list[tuple[d
         }
         found.append((record, list(result.policy.policies)))
     return found
+
+
+def padded(log: Any, rows: int) -> Any:
+    """The log in arrays of at least so many rows, of which only its own are in use: one program for all sizes."""
+    more = max(0, rows - len(log.data.episode))
+    pad = lambda leaf: np.concatenate([leaf, np.zeros((more, *leaf.shape[1:]), leaf.dtype)])
+    steps = jax.tree.map(pad, jax.tree.map(np.asarray, log.data.steps))
+    return log._replace(data=log.data._replace(steps=steps, episode=pad(np.asarray(log.data.episode))))
 
 
 def name(record: dict[str, Any]) -> str:
