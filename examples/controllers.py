@@ -19,7 +19,7 @@ def energy_swing_up(obs: np.ndarray) -> np.ndarray:
 
         E = speed^2 / 6 + 5 cos(angle),    E = 5 at rest upright,    dE/dt = torque * speed
 
-    so a torque along the speed adds energy and one against it takes some away (Astrom & Furuta, 2000). Close enough
+    so a torque along the speed adds energy and one against it takes some away (Astrom & Furuta, 2000). Near enough
     to upright for the torque to win over gravity, a spring and a damper hold it instead.
     """
     cosine, sine, speed = obs.T

@@ -239,24 +239,33 @@ def _contenders(command: Torel) -> list[Any]:
 
 def play(command: Play) -> int:
     from .online.play import play as run
-    from .online.play import summary
-    from .report import results
+    from .online.play import summary, task_of
+    from .report import policies, results
+    from .types import BadInput
 
     _cache()
-    policy, task = results.load_policy(command.folder)
-    told = results.found(command.folder) or {}
+    if (command.folder is None) == (command.policy is None):
+        raise BadInput("offing play: give the folder of a finished run or --policy, one of the two")
+    if command.folder is None:
+        task, width = task_of(command.env)
+        policy, told = policies.resolve(str(command.policy), task, width), {}
+    else:
+        (policy, task), told = results.load_policy(command.folder), results.found(command.folder) or {}
     with _Bar() as bar:
         played = run(policy, task, command.env, command.episodes, command.seed, command.sampled, bar)
     said = summary(played, told.get("return"))
-    results.save_play(command.folder, said)
-    low, high = said["predicted"]["interval"]
+    if command.folder is not None:
+        results.save_play(command.folder, said)
     earned = said["return"]
     error = "" if earned["stderr"] is None else f" ± {earned['stderr']:,.1f}"
-    print(
-        f"{command.env}: realised return {earned['mean']:,.1f}{error} over {command.episodes} episodes, "
-        f"{'inside' if said['inside'] else 'OUTSIDE'} the predicted {said['predicted']['level']:.0%} interval "
-        f"{low:,.1f} … {high:,.1f} (median {said['predicted']['median']:,.1f})"
-    )
+    words = f"{command.env}: realised return {earned['mean']:,.1f}{error} over {command.episodes} episodes"
+    if "predicted" in said:
+        (low, high), where = said["predicted"]["interval"], "inside" if said["inside"] else "OUTSIDE"
+        words += (
+            f", {where} the predicted {said['predicted']['level']:.0%} interval {low:,.1f} … {high:,.1f} "
+            f"(median {said['predicted']['median']:,.1f})"
+        )
+    print(words)
     return 0
 
 

@@ -121,12 +121,14 @@ class Torel(OfALog):
     """Start anew, even if OUT holds a finished or an interrupted run."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Play:
     """Play a policy in its true environment, beside what was predicted for it (needs the extra `envs`)."""
 
-    folder: Positional[Path]
-    """Where `offing sorel` left it."""
+    folder: Positional[Path | None] = None
+    """Where `offing sorel` or `torel` left it."""
+    policy: str | None = None
+    """Or any policy, as `offing evaluate` takes it: MODULE:FUNCTION or a file of another library."""
     env: str
     """A name that gymnax or gymnasium knows (Pendulum-v1, gymnasium:Hopper-v5), or brax-halfcheetah and kin."""
     episodes: int = 200

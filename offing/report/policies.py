@@ -23,6 +23,7 @@ from ..value._given import sentence
 from ..value.foreign import foreign
 
 FORMS = "the folder of a finished run, MODULE:FUNCTION, FILE.onnx, sb3:ALGORITHM:FILE or d3rlpy:FILE"
+NUMBERS = {"tensor(float)": np.float32, "tensor(double)": np.float64}  # that an ONNX file may take
 SB3, CONTRIB = "stable_baselines3", "sb3_contrib"
 NAMES = ("A2C", "DDPG", "DQN", "PPO", "SAC", "TD3")  # of Stable-Baselines3; what else there is, is sb3-contrib's
 EXTRAS = {"ARS", "CROSSQ", "MASKABLEPPO", "QRDQN", "RECURRENTPPO", "TQC", "TRPO"}
@@ -37,7 +38,7 @@ def resolve(spec: str, task: Task, width: int) -> Policy:
         return foreign(d3rlpy_model(rest, spec), task, width, spec, trace=False)
     if spec.endswith(".onnx"):
         return foreign(onnx_function(spec, task, width), task, width, spec, trace=False)
-    if Path(spec).exists():
+    if spec and Path(spec).exists():
         return finished(spec, task, width)
     if not (kind and rest):
         raise BadInput(f"{spec}: no such policy; give {FORMS}")
@@ -109,7 +110,7 @@ def onnx_function(path: str, task: Task, width: int) -> Any:
     runtime = needed("onnxruntime", path, "pip install 'offing[onnx]'")
     session = _loaded(path, lambda: runtime.InferenceSession(path, providers=["CPUExecutionProvider"]))
     inputs = session.get_inputs()
-    if len(inputs) != 1 or not inputs[0].type.startswith("tensor(float") or len(inputs[0].shape) != 2:
+    if len(inputs) != 1 or inputs[0].type not in NUMBERS or len(inputs[0].shape) != 2:
         has = ", ".join(f"{each.name} {each.type} {each.shape}" for each in inputs)
         raise BadInput(f"{path}: one float input [B, {width}] was expected; it has {has}")
     rows, numbers = inputs[0].shape
@@ -119,7 +120,7 @@ def onnx_function(path: str, task: Task, width: int) -> Any:
         )
     if isinstance(numbers, int) and numbers != width:
         raise BadInput(f"{path}: takes observations of {numbers} numbers, the log's have {width}")
-    kind = np.float32 if inputs[0].type == "tensor(float)" else np.float64
+    kind = NUMBERS[inputs[0].type]
 
     def act(obs: np.ndarray) -> np.ndarray:
         said = np.asarray(session.run(None, {inputs[0].name: obs.astype(kind)})[0])
