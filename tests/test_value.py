@@ -15,7 +15,7 @@ from offing.pil import PIL
 from offing.posterior import linear
 from offing.types import Box, Dataset, Policy, Posterior, Predict, Task, Transition
 from offing.value.estimate import ValueEstimate, start_variance
-from offing.value.predictive import predictive, rollouts
+from offing.value.predictive import estimates, predictive, rollouts
 from offing.value.support import ROWS, nearest, outside
 
 run = jax.jit(rollouts, static_argnames=("copies", "sampled", "path"))
@@ -181,19 +181,21 @@ def test_rewards_are_held_to_the_log_and_that_is_counted():
     np.testing.assert_allclose(found.clipped[1], np.where(far, 2 / 2, 3 / 5))  # 4, 6 and 8
 
 
+# The log ends at 2 and leaves room for one more: from 0, three steps are free, and the rest are not.
+WALLED = replace(
+    COUNTING,
+    theta=jnp.array([1.0]),
+    starts=jnp.array([[0.0]]),
+    low=jnp.array([0.0, -4.0]),
+    high=jnp.array([2.0, 8.0]),
+    room=jnp.asarray(0.5),
+    task=COUNTING.task._replace(done=None),
+)
+
+
 @pytest.mark.parametrize("terminates", [True, False])
 def test_what_leaves_the_log_is_held_back_and_that_is_counted(terminates):
-    """The log ends at 2 and leaves room for one more: from 0, three steps are free, and the rest are not."""
-    walled = replace(
-        COUNTING,
-        theta=jnp.array([1.0]),
-        starts=jnp.array([[0.0]]),
-        low=jnp.array([0.0, -4.0]),
-        high=jnp.array([2.0, 8.0]),
-        room=jnp.asarray(0.5),
-        terminates=terminates,
-        task=COUNTING.task._replace(done=None),
-    )
+    walled = replace(WALLED, terminates=terminates)
     found, (obs, _, alive) = run(jax.random.key(0), IDLE, walled, copies=3, path=True)
     steps = 4 if terminates else 7
     np.testing.assert_array_equal(found.lengths, steps)
@@ -201,6 +203,25 @@ def test_what_leaves_the_log_is_held_back_and_that_is_counted(terminates):
     np.testing.assert_array_equal(found.returns, 0 + 1 + 2 - 4 * (steps - 3))  # the least that was ever logged
     np.testing.assert_array_equal(obs[:, 0, 0, 0], [0, 1, 2, 3, 3, 3, 3])
     np.testing.assert_array_equal(alive[:, 0, 0], [1] * steps + [0] * (7 - steps))
+    np.testing.assert_array_equal(found.steps_left, 7 - steps)  # nothing is cut off where nothing ends
+    np.testing.assert_allclose(found.worth_left, 1 / 16 + 1 / 32 + 1 / 64 if terminates else 0.0)
+
+
+def test_what_a_stopped_episode_might_have_gone_on_to_earn_is_inside_the_interval():
+    found = jax.tree.map(np.asarray, run(jax.random.key(0), IDLE, WALLED, copies=3)[0])
+    value, returns = estimates(found, None, WALLED, 1, 0.0, None)
+    assert (returns.less, returns.more) == (-4.0 * 3, 8.0 * 3)
+    assert value.more == pytest.approx(8 * (1 / 16 + 1 / 32 + 1 / 64))
+    low, high = returns.interval(0.9)
+    for each in (-4.0, 0.0, 8.0):  # whatever the log ever paid, at each of the three steps it had left
+        assert low <= returns.median + 3 * each <= high
+    bare = returns._replace(less=0.0, more=0.0)
+    assert not bare.interval(0.9)[0] <= returns.median - 3 * 4 <= bare.interval(0.9)[1]
+    np.testing.assert_allclose(np.subtract(returns.interval(0.9), bare.interval(0.9)), (-12.0, 24.0))
+    assert returns.above(returns.median - 1) < 0.5 < bare.above(returns.median - 1)
+    never = replace(WALLED, terminates=False)
+    found = jax.tree.map(np.asarray, run(jax.random.key(0), IDLE, never, copies=3)[0])
+    assert estimates(found, None, never, 1, 0.0, None)[1].more == 0.0
 
 
 def test_a_policy_is_shown_what_it_did_earned_and_when_it_started():

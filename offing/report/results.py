@@ -145,6 +145,8 @@ def value_dict(estimate: ValueEstimate, level: float) -> dict[str, Any]:
         "gap": estimate.gap,
         "common": estimate.common,
         "rare": estimate.rare,
+        "less": estimate.less,
+        "more": estimate.more,
         "widen": estimate.widen,
         "worlds": estimate.worlds.tolist(),
     }

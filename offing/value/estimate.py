@@ -10,7 +10,9 @@ distribution; its median is the estimate (the paper's posterior predictive media
               that held-out worlds do not share, and `common` times as much may be its use of those they do
     rare      an episode that goes as the log's go may come once in as many as were rolled out, and none did
 
-and the interval is median +- t * sqrt(sum of their variances).
+and the interval is median +- t * sqrt(sum of their variances). What the log cannot tell at all is bounded, not
+guessed (Manski, 1990): an episode that was stopped where the log ends may in truth have ended there, or gone on to
+earn the least or the most that was ever logged at every step it had left. The interval reaches that far beyond.
 """
 
 from __future__ import annotations
@@ -30,6 +32,8 @@ class ValueEstimate(NamedTuple):
     common: float = 0.0  # error that all folds share, relative to error that each has alone (PIL.common)
     widen: float = 1.0  # the worlds' spread is too small by this factor, by what PIL says
     rare: float = 0.0  # what the value would lose to one more episode, if that went as the log's go
+    less: float = 0.0  # 0 or below: least that episodes stopped where the log ends might have earned after that
+    more: float = 0.0  # 0 or above: most of it
     bounds: tuple[float, float] = (-np.inf, np.inf)  # least and most that the log's rewards can add up to
 
     @property
@@ -87,13 +91,13 @@ class ValueEstimate(NamedTuple):
     def interval(self, level: float = 0.9) -> tuple[float, float]:
         """Where the true value lies with probability `level`."""
         half = float(stats.t.ppf(0.5 + level / 2, max(self.members - 1, 1))) * self.deviation
-        low, high = np.clip((self.median - half, self.median + half), *self.bounds)
+        low, high = np.clip((self.median - half + self.less, self.median + half + self.more), *self.bounds)
         return float(min(low, self.median)), float(max(high, self.median))
 
     def above(self, baseline: float, stderr: float = 0.0) -> float:
         """Probability that the true value exceeds a baseline that is itself known up to `stderr`."""
         scale = float(np.hypot(self.deviation, stderr))
-        off = self.median - baseline
+        off = self.median + self.less - baseline  # what nobody knows does not speak for the policy
         if scale == 0:
             return float(off > 0)
         return float(stats.t.cdf(off / scale, max(self.members - 1, 1)))

@@ -29,6 +29,8 @@ class Rollouts(NamedTuple):
     first: Array  # [M, K]  which start it began in
     clipped: Array  # [M, K]  share of its steps whose reward was held to the log's range
     guarded: Array  # [M, K]  share of its steps that left what the log knows; all or none if that ends episodes
+    steps_left: Array  # [M, K]  that an episode still had when that ended it
+    worth_left: Array  # [M, K]  the same, discounted
 
 
 class Walk(NamedTuple):
@@ -68,7 +70,7 @@ def begun(key: Key, posterior: Posterior, copies: int) -> tuple[Walk, Key]:
     zeros = jnp.zeros(shape)
     obs = jnp.asarray(posterior.starts)[first]
     seen = Seen(obs, jnp.zeros((*shape, task.actions.width)), zeros, jnp.ones(shape))
-    sums = Rollouts(zeros, zeros, zeros, first, zeros, zeros)
+    sums = Rollouts(zeros, zeros, zeros, first, zeros, zeros, zeros, zeros)
     return Walk(seen, jnp.ones(shape, bool), sums), jax.random.split(k2, task.horizon)
 
 
@@ -76,16 +78,24 @@ def moved(key: Key, posterior: Posterior, walk: Walk, action: Array, t: Array | 
     """Every episode one step on, by the world that it is in."""
     seen, alive, sums = walk
     (obs, reward, ended), clipped, guarded = watched(posterior)(key, seen.obs, action)
-    earned = jnp.where(alive, reward, 0.0)
+    earned, task = jnp.where(alive, reward, 0.0), posterior.task
+    stopped = alive & guarded & posterior.terminates
     sums = Rollouts(
         sums.returns + earned,
-        sums.values + posterior.task.discount**t * earned,
+        sums.values + task.discount**t * earned,
         sums.lengths + alive,
         sums.first,
         sums.clipped + (alive & clipped),
         sums.guarded + (alive & guarded),
+        sums.steps_left + stopped * (task.horizon - 1 - t),
+        sums.worth_left + stopped * task.discount ** (t + 1) * steps_worth(task.discount, task.horizon - 1 - t),
     )
     return Walk(Seen(obs, action, reward, jnp.zeros(alive.shape)), alive & ~ended, sums)
+
+
+def steps_worth(discount: float, steps: Array | int) -> Array | float:
+    """What so many steps are worth that each earn 1."""
+    return (1 - discount**steps) / (1 - discount) if discount < 1 else steps
 
 
 def ended(posterior: Posterior, walk: Walk) -> Rollouts:
@@ -182,11 +192,10 @@ def estimates(
     `starts` is how many the log has, `logged` what its episodes earned.
     """
     task = posterior.task
-    span = (1 - task.discount**task.horizon) / (1 - task.discount) if task.discount < 1 else task.horizon
     low, high = float(posterior.low[-1]), float(posterior.high[-1])
 
-    def one(name: str, steps: float) -> ValueEstimate:
-        returns = np.asarray(getattr(found, name))
+    def one(name: str, left: Array, steps: float) -> ValueEstimate:
+        returns, unknown = np.asarray(getattr(found, name)), float(np.mean(left))
         median = float(np.median(returns.mean(1)))
         gap = 0.0 if trained is None else float(np.median(np.mean(getattr(trained, name), 1))) - median
         return ValueEstimate(
@@ -196,7 +205,10 @@ def estimates(
             common=0.0 if loss is None or posterior.wary else loss.common,
             widen=1.0 if loss is None else float(np.sqrt(max(1.0, loss.e / max(loss.v, 1e-30)))),
             rare=abs(median - steps / task.horizon * logged) / (returns.shape[1] + 1),
+            less=min(low, 0.0) * unknown,
+            more=max(high, 0.0) * unknown,
             bounds=(min(low * steps, low), max(high * steps, high)),
         )
 
-    return one("values", span), one("returns", task.horizon)
+    span = float(steps_worth(task.discount, task.horizon))
+    return one("values", found.worth_left, span), one("returns", found.steps_left, task.horizon)
