@@ -20,6 +20,10 @@ class BadInput(ValueError):
     """Something the user gave cannot be used; the message is the one line that says what and where."""
 
 
+class BadPolicy(BadInput):
+    """A policy that somebody gave failed, or did what is no action; the log it was asked at is not to blame."""
+
+
 class Box(NamedTuple):
     """Continuous actions: one low and one high per dimension, in the log's own units."""
 
@@ -110,6 +114,12 @@ class Posterior:
     def members(self) -> int:
         """Worlds in the stack, all folds together."""
         return int(jax.tree.leaves(self.theta)[0].shape[0])
+
+    @property
+    def levels(self) -> Array | tuple[()]:
+        """Values of the state's columns that take few [M, 1, S, K], for copies side by side; () if none does."""
+        found = getattr(self.theta, "levels", ())
+        return found if isinstance(found, tuple) else found[:, None]
 
     def fold(self, index: int) -> Posterior:
         """The worlds of one fold, as a posterior of their own."""

@@ -4,10 +4,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.stats import norm
 
 from offing.nets import (
     ACTIVATIONS,
+    NARROW,
+    TAILS,
     Layer,
     cross_entropy,
     gaussian_nll,
@@ -16,6 +19,7 @@ from offing.nets import (
     mlp,
     mlp_init,
     soft_clamp,
+    student_nll,
 )
 from offing.optim import adam, cosine, descend, start
 
@@ -104,6 +108,17 @@ def test_soft_clamp_limits_and_order():
     assert (slope > 0).all()  # beyond the ends a gradient is left to come back by
     assert slope[0] < 0.1
     assert slope[2] < 0.1
+
+
+def test_student_nll_is_scipys_and_fits_a_gaussian_at_its_own_variance():
+    mean, target, logvar = jnp.array([0.0, 1.0, -2.0]), jnp.array([0.5, 30.0, -2.0]), jnp.array([0.0, -3.0, 1.0])
+    scale = np.sqrt(NARROW * np.exp(logvar))
+    expected = -stats.t.logpdf(target, TAILS, loc=mean, scale=scale)
+    np.testing.assert_allclose(student_nll(mean, logvar, target), expected, rtol=1e-5)
+    drawn = jnp.asarray(norm.ppf((np.arange(20_000) + 0.5) / 20_000))
+    at = lambda logvar: float(student_nll(jnp.zeros(()), logvar, drawn).mean())
+    assert abs(float(jax.grad(lambda v: student_nll(jnp.zeros(()), v, drawn).mean())(jnp.zeros(())))) < 2e-3
+    assert at(jnp.zeros(())) < min(at(jnp.asarray(-0.2)), at(jnp.asarray(0.2)))
 
 
 def test_gaussian_nll_is_scipys():

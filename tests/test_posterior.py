@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from offing.data import Split, load, split
-from offing.nets import ACTIVATIONS, Layer, dense, gaussian_nll, hidden, hidden_half, mlp_init, soft_clamp
+from offing.nets import ACTIVATIONS, Layer, dense, hidden, hidden_half, mlp_init, soft_clamp, student_nll
 from offing.posterior import ensemble, linear, walk
+from offing.posterior._levels import levels, snapped
 from offing.posterior.replay import FEWEST, SCALES, replay, segments
 from offing.posterior.spaces import SCALES as NAMES
 from offing.posterior.spaces import space
@@ -363,7 +364,7 @@ def scores(posterior, data, rows, scale):
     steps = jax.tree.map(lambda a: a[rows], data.steps)
     y = np.c_[steps.next_obs - steps.obs, steps.reward]
     said = jax.vmap(posterior.predict, (0, None, None))(posterior.theta, steps.obs, steps.action)
-    each = gaussian_nll(said.mean, 2 * jnp.log(said.std), y).sum(-1).mean(-1)
+    each = student_nll(said.mean, 2 * jnp.log(said.std), y).sum(-1).mean(-1)
     return np.asarray(each - jnp.log(scale.out_std).sum(-1))
 
 
@@ -592,6 +593,71 @@ def test_walls_are_where_a_column_stops_and_predictions_stop_there():
     )
     said = ensemble.World("silu")(world, jnp.array([[0.5, 4.0, 2.0]]), jnp.zeros((1, 1)))
     np.testing.assert_allclose(said.mean[0], [0.0, 1.0, -9.0, 0.0], atol=1e-5)  # held at 5, free below
+
+
+def flagged(rows: int) -> Dataset:
+    """Rows whose first column is a switch, the second one of three values, the last continuous."""
+    rng = np.random.default_rng(3)
+    obs, after = (
+        np.c_[rng.integers(0, 2, rows), rng.choice([-1, 0, 5], rows), rng.normal(size=rows)] for _ in "ab"
+    )
+    return log_of(obs, np.zeros((rows, A)), after, np.zeros(rows))
+
+
+def test_columns_of_few_values_are_found_where_rows_can_tell():
+    found = levels(flagged(2_000))
+    np.testing.assert_array_equal(found, [[0, 1, 1], [-1, 0, 5], [np.nan] * 3])
+    assert levels(flagged(70)).shape == (3, 2)  # three values in 70 rows may be chance
+    assert levels(bent()).size == 0
+
+
+def test_a_state_lies_at_one_of_few_values():
+    found = jnp.asarray(levels(flagged(2_000)))
+    state = jnp.array([[0.4, 2.4, 0.3], [0.6, 2.6, -9.0], [-3.0, -0.6, 1e6]])
+    np.testing.assert_allclose(snapped(found, state), [[0, 0, 0.3], [1, 5, -9], [0, -1, 1e6]])
+    assert snapped((), state) is state
+
+
+def test_worlds_step_from_level_to_level_and_end_there():
+    data = flagged(1_500)
+    fitted = fit(
+        jax.random.key(0),
+        TINY,
+        data._replace(steps=data.steps._replace(done=data.steps.next_obs[:, 0])),
+        HALVES,
+        terminates=True,
+    )
+    worlds = ensemble.posterior(fitted, TINY, data, TASK, 1.0)
+    obs, action = jnp.asarray(data.steps.obs[None, :7]).repeat(6, 0), jnp.zeros((6, 7, A))
+    after = np.asarray(walk.fixed(worlds)(jax.random.key(1), obs, action)[0])
+    assert set(np.unique(after[..., 0])) <= {0.0, 1.0}
+    assert set(np.unique(after[..., 1])) <= {-1.0, 0.0, 5.0}
+    said = jax.vmap(worlds.predict)(worlds.theta, obs, action)
+    assert not np.isin(np.asarray(obs + said.mean[..., :-1])[..., 0], [0.0, 1.0]).all()  # PIL still sees the mean
+    x = jax.vmap(lambda theta, obs: ensemble.enter(theta.scale, obs, action[0]))(worlds.theta, obs)
+    where = snapped(worlds.levels, obs + said.mean[..., :-1])
+    ends = jax.nn.sigmoid(jax.vmap(ensemble.ending)(worlds.theta, x, where))
+    np.testing.assert_allclose(said.done, ends, rtol=1e-5)
+
+
+def test_ends_are_kept_from_their_own_best_round():
+    """Where ends are a coin's, whose head is at its best before it has learned them by heart, and the rest is not."""
+    data, split = bent(rows=400, noise=0.0), parts([range(150), range(150, 300)], range(300, 400), 400)
+    done = (np.random.default_rng(5).uniform(size=400) < 0.3).astype(np.float32)
+    data = data._replace(steps=data.steps._replace(done=done))
+    fitted = fit(jax.random.key(9), replace(TINY, updates=400, lr=1e-2), data, split, terminates=True)
+    assert fitted.nll.mean() < fitted.curve.min() - 1e-3  # no one round is as good as the best of each part
+
+
+def test_a_row_that_nobody_foretells_does_not_stop_a_fit():
+    hypers = replace(TINY, updates=400, floor=0.01)
+    data, split = bent(rows=400, noise=0.0), parts([range(150), range(150, 300)], range(300, 400), 400)
+    jolt = np.array(data.steps.next_obs)
+    jolt[350] += 50.0
+    jolted = data._replace(steps=data.steps._replace(next_obs=jolt))
+    plain, same = (fit(jax.random.key(9), hypers, d, split, terminates=False) for d in (data, jolted))
+    assert plain.best.mean() > 10  # there is something to learn in later rounds
+    np.testing.assert_allclose(same.best.mean(), plain.best.mean(), atol=1)
 
 
 def test_a_known_rule_of_termination_overrules_the_head():

@@ -20,6 +20,7 @@ from the conjugate posterior; the tests hold them to `linear.py`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -28,10 +29,11 @@ import numpy as np
 
 from ..data import Split, ranges
 from ..hypers import hypers
-from ..nets import Layer, cross_entropy, dense, gaussian_nll, hidden, hidden_half, mlp, mlp_init
+from ..nets import Layer, cross_entropy, dense, hidden, hidden_half, mlp, mlp_init, student_nll
 from ..optim import Adam, Learner, adam, cosine, descend, start
 from ..types import Array, Dataset, Key, Posterior, Predict, Task
 from ._head import Batch, head_loss, read, residual
+from ._levels import levels, snapped
 
 ROUNDS = 20  # how often a member is compared with its best so far
 CHUNK = 50  # updates whose minibatches are gathered at once: keeps random numbers and gathers off the hot path
@@ -103,6 +105,7 @@ class Theta(NamedTuple):
     floor: Array  # []  least log-variance
     scale: Scale
     walls: Array  # [2, S]  no state is predicted beyond these; infinite where the log shows none
+    levels: Any = ()  # [S, K]  values of columns that take few (`_levels`); () if none does
 
 
 TRAINED = ("net", "low", "high", "ends")
@@ -135,7 +138,7 @@ class World:
         std = jnp.exp(0.5 * logvar) * theta.scale.out_std
         if not theta.ends:
             return Predict(mean, std, jnp.zeros(mean.shape[:-1]))
-        logit = ending(theta, x, after)
+        logit = ending(theta, x, snapped(theta.levels, after))
         return Predict(mean, std, jax.nn.sigmoid(logit))
 
 
@@ -185,13 +188,18 @@ def loss(
 
 
 def score(params: Any, theta: Theta, hypers: Hypers, b: Batch) -> Array:
-    """Held-out negative log-likelihood of one member, in nats a row, over the rows that `weight` marks."""
+    """Held-out negative log-likelihood of one member, in nats a row, over the rows that `weight` marks: of change
+    and reward, and of ends [2].
+
+    That of change and reward has Student's tails. A row that no world foretells, a collision or a crash, costs
+    a Gaussian thousands of nats: a few of them alone would say when to stop, and that is at once.
+    """
     theta = theta._replace(**params)
     mean, logvar = gaussian(theta, b.x, hypers.activation)
-    each = gaussian_nll(jnp.zeros(()), logvar, residual(b, mean)).sum(-1)
-    if theta.ends:
-        each += cross_entropy(ending(theta, b.x, b.next_obs), b.done)
-    return jnp.sum(b.weight * each) / jnp.sum(b.weight)
+    of = lambda each: jnp.sum(b.weight * each) / jnp.sum(b.weight)
+    told = of(student_nll(jnp.zeros(()), logvar, residual(b, mean)).sum(-1))
+    ends = of(cross_entropy(ending(theta, b.x, b.next_obs), b.done)) if theta.ends else jnp.zeros(())
+    return jnp.stack([told, ends])
 
 
 def init(key: Key, common: Key, hypers: Hypers, widths: tuple[int, int], known: Known, terminates: bool) -> Theta:
@@ -391,15 +399,18 @@ def _train(
         mine, ours = (jax.random.split(k, per_round // chunk) for k in (key, common))
         learner, _ = jax.lax.scan(many, learner, (mine, ours, counts))
         nll = score(geared(learner.params, gain), theta, hypers, valid)
-        better = nll < lowest
-        kept = jax.tree.map(lambda new, old: jnp.where(better, new, old), learner.params, kept)
-        return (learner, kept, jnp.minimum(nll, lowest), jnp.where(better, number, best)), nll
+        better = nll < lowest  # [2]  ends have a net of their own, which may be at its best in another round
+        kept = {
+            name: jax.tree.map(partial(jnp.where, better[int(name == "ends")]), learner.params[name], old)
+            for name, old in kept.items()
+        }
+        return (learner, kept, jnp.minimum(nll, lowest), jnp.where(better[0], number, best)), nll.sum()
 
-    first = (start(params), params, jnp.asarray(jnp.inf), jnp.asarray(0))
+    first = (start(params), params, jnp.full(2, jnp.inf), jnp.asarray(0))
     mine, ours = (jax.random.split(k, ROUNDS) for k in keys)
     rounds = (mine, ours, jnp.arange(ROUNDS))
     (_, kept, lowest, best), curve = jax.lax.scan(round_, first, rounds)
-    return geared(kept, gain), lowest, best, curve
+    return geared(kept, gain), lowest.sum(), best, curve
 
 
 def posterior(fitted: Fitted, hypers: Hypers, data: Dataset, task: Task, noise_scale: float = 1.0) -> Posterior:
@@ -407,6 +418,9 @@ def posterior(fitted: Fitted, hypers: Hypers, data: Dataset, task: Task, noise_s
     theta = fitted.theta
     if not np.any(np.asarray(theta.prior_scale)):
         theta = theta._replace(prior=())  # silent priors would be computed at every step of every rollout
+    few = levels(data)
+    if few.size:
+        theta = theta._replace(levels=jnp.broadcast_to(few, (theta.floor.shape[0], *few.shape)))
     low, high = ranges(data)
     return Posterior(
         theta=theta,

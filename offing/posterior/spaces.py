@@ -18,10 +18,10 @@ SMALL = Hypers(
     members=8,
     elites=8,
     batch_size=128,
-    lr=1e-2,
+    lr=2e-2,
     final_lr=0.01,
 )
-DEEP = replace(SMALL, width=96, depth=3, activation="relu", beta=1.0, members=5, elites=5)
+DEEP = replace(SMALL, width=96, depth=3, activation="relu", beta=1.0, members=5, elites=5, lr=1e-2)
 # The paper's table for Brax and D4RL (3x200, ten members, eight kept, batch 256), and one layer more.
 PAPER = Hypers(width=200, depth=3, activation="relu", members=10, elites=8, updates=40_000)
 
@@ -49,7 +49,7 @@ def space(scale: str, rows: int = 0) -> list[Hypers]:
     if scale == "standard":
         return _around(SMALL, DEEP, pairs=(*PLAIN, (1.0, 1e-2)), updates=3_000 * times)
     if scale == "large":
-        return grid(LARGE, bootstrap=(0.0, 1.0), prior_scale=(0.0, 1.0))
+        return grid(LARGE, prior_scale=(0.0, 1.0, 3.0, 6.0))
     if scale == "paper":
         pairs = (*PLAIN, (1.0, 1e-4), (0.0, 1e-2), (1.0, 1e-2))
         return _around(PAPER, replace(PAPER, depth=4, activation="silu"), pairs=pairs, updates=40_000)

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from ..types import Array, Key, Posterior, Predict, Step
+from ._levels import snapped
 
 SLACK = 0.01  # of the largest reward: clipping by less than this is not worth a mention
 
@@ -47,6 +48,7 @@ def settle(
     room = jnp.where(jnp.isinf(posterior.room), jnp.inf, posterior.room * (high - low)[:-1])
     after = jnp.clip(drawn[..., :-1], low[:-1] - room, high[:-1] + room)
     left = jnp.any(after != drawn[..., :-1], -1) | unsure
+    after = snapped(posterior.levels, after)
     if posterior.task.done is not None:
         ended = posterior.task.done(obs, action, after)
     else:

@@ -240,4 +240,5 @@ def _theta(arrays: dict[str, Any]) -> ensemble.Theta:
     plain = {name: arrays[f"theta.{name}"] for name in ("low", "high", "prior_scale", "floor", "walls")}
     scale = ensemble.Scale(*(arrays[f"theta.scale.{name}"] for name in ensemble.Scale._fields))
     parts = {part: layers(part) for part in ("net", "ends", "prior")}
-    return ensemble.Theta(linear=layer("linear"), scale=scale, **parts, **plain)
+    levels = arrays.get("theta.levels", ())
+    return ensemble.Theta(linear=layer("linear"), scale=scale, levels=levels, **parts, **plain)
