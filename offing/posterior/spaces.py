@@ -38,9 +38,9 @@ def space(scale: str, rows: int = 0) -> list[Hypers]:
     """The settings of that scale: `quick` 12 and `standard` 24 for a CPU, `large` 4 and `paper` 48 for a GPU.
 
     `smoke` is 4 that train for a moment: they show that a log goes through, and their numbers mean nothing.
-    From LONG `rows` on, `quick` and `standard` train twice as long: there updates, not rows, limit a fit.
+    From LONG `rows` on, `quick` and `standard` train three times as long: there updates, not rows, limit a fit.
     """
-    times = 2 if rows >= LONG else 1
+    times = 3 if rows >= LONG else 1
     if scale == "smoke":
         tiny = replace(SMALL, width=8, members=2, elites=2, updates=40)
         return [*grid(replace(tiny, depth=1), own=(0.3, 1.0)), *grid(replace(tiny, depth=2), own=(0.3, 1.0))]
