@@ -9,7 +9,7 @@ import pytest
 import two_states as two
 
 from offing.posterior import linear
-from offing.types import BadInput, Box, Dataset, Discrete, Policy, Seen, Task, Transition
+from offing.types import BadInput, BadPolicy, Box, Dataset, Discrete, Policy, Seen, Task, Transition
 from offing.value import _table, dice, fqe, importance
 from offing.value._foreign import Host, Native, is_host, living, on_host
 from offing.value._pool import memoryless
@@ -252,6 +252,18 @@ def test_a_memory_is_rolled_along_the_log(way, kind):
     bag = data._replace(episode=np.full(data.rows, -1))
     with pytest.raises(BadInput, match="bag of transitions"):
         importance.importance(KEY, policy, bag, BOX, importance.Hypers(**TINY))
+
+
+def test_a_table_takes_nothing_that_is_no_action():
+    data = walked()
+    bad = float(data.steps.obs[1, 0])
+    policy = foreign(lambda obs: jnp.where(obs[:, :1] == bad, 9.0, 1.0) * jnp.ones(2), BOX, 3, "f")
+    high = lambda obs, state: (9.0 + counted_traced(obs, state, None)[0], {"total": obs[:, 0]})
+    remembers = foreign(high, BOX, 3, "f")
+    for each in (policy, remembers, memoryless(remembers)):
+        with pytest.raises(BadPolicy, match=r"^f: gave \[.*\] for observation \d+ of \d+, \["):
+            importance.importance(KEY, each, data, BOX, importance.Hypers(**TINY))
+    assert type(policy.act) is type(remembers.act) is Native
 
 
 def test_a_table_knows_its_rows_and_no_others():

@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..types import Array, BadInput, Box, Discrete, Key, Policy, Seen
+from ..types import Array, BadPolicy, Box, Discrete, Key, Policy, Seen
 from ._given import EDGE, asked, read
 
 Ask = Callable[[Any, Any, Any], tuple[Any, Any]]  # obs [B, S], state or None, start [B] -> actions, state
@@ -116,9 +116,14 @@ def is_host(policy: Policy) -> bool:
 
 
 def on_host(policy: Policy) -> Policy:
-    """The same policy, asked on the host where every action is looked at; others as they are."""
-    act = policy.act
-    return replace(policy, act=Host(act.ask, act.name, act.actions)) if isinstance(act, Native) else policy
+    """The same policy, asked on the host where every action is looked at; one that is not foreign as it is."""
+
+    def turned(act: Any) -> Any:
+        if isinstance(act, Native):
+            return Host(act.ask, act.name, act.actions)
+        return replace(act, act=turned(act.act)) if hasattr(act, "act") else act
+
+    return replace(policy, act=turned(policy.act)) if is_foreign(policy) else policy
 
 
 def living(obs: Array, alive: Array) -> np.ndarray:
@@ -132,12 +137,12 @@ def shapes(tree: Any) -> Any:
 
 
 def arrays(state: Any, name: str, rows: int, like: Any = None) -> Any:
-    """A state as arrays, one row per observation; BadInput if it is anything else, or another than before."""
+    """A state as arrays, one row per observation; BadPolicy if it is anything else, or another than before."""
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
     if not all(leaf.dtype.kind in "biuf" and leaf.shape[:1] == (rows,) for leaf in leaves):
         gave = ", ".join(f"{leaf.dtype} {leaf.shape}" for leaf in leaves)
         due = f"its state must be arrays of numbers with one row for each of the {rows} observations"
-        raise BadInput(f"{name}: {due}; it gave {gave}")
+        raise BadPolicy(f"{name}: {due}; it gave {gave}")
     if like is not None and shapes(state) != like:
-        raise BadInput(f"{name}: its state changed its shape from one step to the next; it must keep it")
+        raise BadPolicy(f"{name}: its state changed its shape from one step to the next; it must keep it")
     return jax.tree.unflatten(jax.tree.structure(state), leaves)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..types import BadInput, Box, Discrete
+from ..types import BadInput, BadPolicy, Box, Discrete
 
 EDGE = 1e-5  # of the box's width: an amount that is out by less is taken for the edge
 Label = Callable[[int], str]  # what the i-th observation is called
@@ -18,23 +18,23 @@ def plain(i: int) -> str:
 
 
 def asked(call: Callable[[], Any], name: str, obs: np.ndarray) -> Any:
-    """What the call comes back with; BadInput with its first observation if it fails."""
+    """What the call comes back with; BadPolicy with its first observation if it fails."""
     try:
         return call()
     except BadInput:
         raise
     except Exception as error:  # somebody's code may fail in any way
         what = f"given {len(obs)} observations, the first {shown(obs[0])}"
-        raise BadInput(f"{name}: failed, {what}: {sentence(error)}") from error
+        raise BadPolicy(f"{name}: failed, {what}: {sentence(error)}") from error
 
 
 def read(said: Any, name: str, obs: np.ndarray, actions: Box | Discrete, label: Label = plain) -> np.ndarray:
-    """What was said at observations [N, S], as action rows [N, A]; BadInput names the first that is no action."""
+    """What was said at observations [N, S], as action rows [N, A]; BadPolicy names the first that is no action."""
     given = asked(lambda: np.asarray(said, dtype=float), name, obs)
     shape = (len(obs),) if isinstance(actions, Discrete) else (len(obs), actions.width)
     if not fits(given.shape, shape, actions):
         at = f"first at {shown(obs[0])}"
-        raise BadInput(f"{name}: gave shape {given.shape} where {shape} was expected, {at}")
+        raise BadPolicy(f"{name}: gave shape {given.shape} where {shape} was expected, {at}")
     if isinstance(actions, Discrete):
         given = given.reshape(shape)
         bad = ~((given == np.round(given)) & (given >= 0) & (given < actions.n))
@@ -54,10 +54,10 @@ def fits(shape: tuple[int, ...], due: tuple[int, ...], actions: Box | Discrete) 
 
 
 def refuse(name: str, obs: np.ndarray, given: np.ndarray, bad: np.ndarray, why: str, label: Label = plain) -> None:
-    """BadInput with the first observation that is marked as bad, if any is."""
+    """BadPolicy with the first observation that is marked as bad, if any is."""
     if bad.any():
         i = int(np.argmax(bad))
-        raise BadInput(f"{name}: gave {shown(given[i])} for {label(i)} {shown(obs[i])}, which {why}")
+        raise BadPolicy(f"{name}: gave {shown(given[i])} for {label(i)} {shown(obs[i])}, which {why}")
 
 
 def shown(numbers: np.ndarray) -> str:

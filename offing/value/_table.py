@@ -16,7 +16,7 @@ import numpy as np
 
 from ..data.dataset import laid_out
 from ..types import Array, Dataset, Key, Policy, Seen, Task
-from ._foreign import is_foreign
+from ._foreign import is_foreign, on_host
 from ._view import alone
 
 BLOCK = 65_536  # observations that a policy is asked at, at once
@@ -70,6 +70,7 @@ def on_log(policy: Policy, data: Dataset, task: Task) -> Policy:
     """A foreign policy as a table of what it does at all rows of the log; any other as it is."""
     if not is_foreign(policy):
         return policy
+    policy = on_host(policy)
     rows, remembers = data.rows, bool(jax.tree.leaves(policy.memory))
     parts = (data.steps.obs[:rows], data.steps.next_obs[:rows], data.starts)
     seen = np.concatenate([np.asarray(part, np.float32) for part in parts])

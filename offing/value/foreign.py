@@ -20,7 +20,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..types import Array, BadInput, Box, Dataset, Discrete, Policy, Seen, Task
+from ..types import Array, BadInput, BadPolicy, Box, Dataset, Discrete, Policy, Seen, Task
 from ._foreign import Ask, Foreign, Host, Native, arrays, inner, shapes
 from ._given import Label, asked, fits, read, refuse, shown
 from ._view import alone
@@ -78,7 +78,7 @@ def _asker(thing: Any, name: str) -> Ask:
         more = {"episode_start": start, "deterministic": True}
         said = function(obs, state=state, **{each: more[each] for each in more if each in parameters})
         if not isinstance(said, tuple) or len(said) != 2:
-            raise BadInput(
+            raise BadPolicy(
                 f"{name}: takes a state, and must give actions and a state; it gave {type(said).__name__}"
             )
         return said
@@ -116,7 +116,7 @@ def check(policy: Policy, data: Dataset, task: Task, name: str) -> None:
     if other.any():
         at = int(other.argmax())
         once, twice = (shown(_spoken(row, task.actions)) for row in (rows[some][at], again[at]))
-        raise BadInput(
+        raise BadPolicy(
             f"{name}: gave {once} for {label(some[at])} {shown(obs[some[at]])}, and {twice} when asked again "
             "among others: what it does must follow from its observation alone, not from chance or from company"
         )
@@ -126,7 +126,7 @@ def valid(name: str, obs: np.ndarray, action: np.ndarray, actions: Box | Discret
     """Refuses action rows [N, A] that are no actions, with the first observation of [N, S] that led to one."""
     if action.shape != (len(obs), actions.width):
         due = (len(obs), actions.width)
-        raise BadInput(f"{name}: its actions have shape {action.shape} where {due} was expected")
+        raise BadPolicy(f"{name}: its actions have shape {action.shape} where {due} was expected")
     if isinstance(actions, Box):
         read(action, name, obs, actions, label)
     else:
