@@ -26,8 +26,8 @@ from scipy import stats
 
 import offing
 from offing.hypers import asdict
-from offing.online import envs
-from offing.online.play import play
+from offing.online import bandit, envs
+from offing.online.play import Played, play
 from offing.report.store import Folder, identity, pack, unpack, write
 from offing.types import Policy
 from offing.value import metrics
@@ -147,17 +147,33 @@ def realise(record: dict[str, Any], policies: list[Policy], episodes: int) -> No
     """Adds what every policy truly earned."""
     where = f"brax-{record['task']}" if record["suite"] == "brax" else record["task"]
     task = envs.make(where).task
-    played = [play(policy, task, where, episodes, seed=1_000 + record["seed"]).returns for policy in policies]
-    record["realised"] = [float(returns.mean()) for returns in played]
+    played = [play(policy, task, where, episodes, seed=1_000 + record["seed"]) for policy in policies]
+    record["realised"] = [float(each.returns.mean()) for each in played]
     record["episodes"] = episodes
+    record["ucb"] = against_ucb(played, record["chosen"])
+
+
+def against_ucb(played: list[Played], chosen: int) -> dict[str, Any]:
+    """Online samples until a bandit over these policies names one as good as `chosen`: over 20 of them, and all.
+
+    None: it does not within its pulls, after which it names what is worth `reaches` on average.
+    """
+    arms, worth = [bandit.stored(each) for each in played], [float(each.returns.mean()) for each in played]
+    found = {}
+    for among in (bandit.AMONG, len(arms)):
+        curve = bandit.tuned(0, arms, worth, among)
+        needed = bandit.needed(curve, worth[chosen])
+        matched = needed if np.isfinite(needed) else None
+        found[str(among)] = {"needed": matched, "reaches": curve.worth[-1], "samples": curve.samples[-1]}
+    return found
 
 
 def table(records: list[dict[str, Any]]) -> str:
     """The sweeps as Markdown: does the prediction rank, and what did its choice truly earn?"""
     lines = [
         "| task | planner | seed | n | PIL | Pearson r | p | Spearman | regret@1 (chance) | chosen | best "
-        "| median | worst | chosen lies at | s |",
-        "|---|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "| median | worst | chosen lies at | UCB's samples to match, of 20 / all | s |",
+        "|---|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for r in (r for r in records if "realised" in r):
         said, true = np.array(r["predicted"]), np.array(r["realised"])
@@ -173,9 +189,15 @@ def table(records: list[dict[str, Any]]) -> str:
             f"| {r['task']} | {r['planner']} | {r['seed']} | {good.sum()} | {r['word']} | {pearson[0]:.2f} "
             f"| {pearson[1]:.2g} | {rank.value:.2f} | {regret.value:.2f} ({regret.chance:.2f}) "
             f"| {true[r['chosen']]:,.0f} | {true.max():,.0f} | {np.median(true):,.0f} | {true.min():,.0f} "
-            f"| {at:.0%} | {r['seconds']:.0f} |"
+            f"| {at:.0%} | {matched(r.get('ucb', {}))} | {r['seconds']:.0f} |"
         )
     return "\n".join(lines)
+
+
+def matched(ucb: dict[str, Any]) -> str:
+    """What a bandit needed to match the choice; a dash where that was not asked."""
+    each = [f"{one['needed']:,.0f}" if one["needed"] else "never" for one in ucb.values()]
+    return " / ".join(each) or "–"
 
 
 def main() -> None:

@@ -26,7 +26,7 @@ def test_deterministic_arms_are_each_pulled_once_and_then_the_best_is_kept():
 
 
 def test_pulls_of_two_deterministic_arms_follow_the_formula():
-    """A gap of 1 and width w: the worse arm is pulled when w sqrt(2 ln t / n) of it exceeds that of the better + 1."""
+    """A gap of 1: the worse arm is pulled when sqrt(2 ln t / n) of it exceeds that of the better by 1."""
     course = bandit.ucb(np.random.default_rng(0), [fixed(0.0), fixed(1.0)], 300, width=1.0)
     n = np.ones(2)
     for t, arm in enumerate(course.pulled[2:], start=3):

@@ -124,7 +124,7 @@ def _at(grid: np.ndarray, samples: np.ndarray, worth: np.ndarray) -> np.ndarray:
 
 
 def needed(curve: Curve, target: float) -> float:
-    """Online samples after which bandits name, on average, what is worth `target` or more, and go on to; or inf."""
+    """Online samples after which bandits name what is worth `target` on average, and go on to; inf if never."""
     below = np.flatnonzero(~(curve.worth >= target))
     first = 0 if not len(below) else int(below[-1]) + 1
     return float(curve.samples[first]) if first < len(curve.samples) else float("inf")

@@ -1,0 +1,313 @@
+"""Estimators against the truth: pools of policies of spread quality, judged from logs alone, then played.
+
+    python experiments/judge_policies.py --suite gymnax
+    python experiments/judge_policies.py --suite brax --phase judge --logs out/logs --policies out/policies
+    python experiments/judge_policies.py --suite brax --phase play --policies out/policies
+    python experiments/judge_policies.py --suite brax --phase table
+
+gymnax: a pool of each task (`pools.py`), three logs of random policies, collected anew. brax: the pools are what
+`tuned_offline.py --phase plan` and `value_against_rows.py --phase plan` left in --policies, the logs are files.
+Judging needs logs and policies and no simulator; playing needs policies and a simulator; the table needs what both
+wrote, which is two files. Whatever is finished is kept in results/ and not done again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import time
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pools
+import tuned_offline
+import value_against_rows
+from judged import draw, table
+from pools import Member
+
+import offing
+from offing.data import Log
+from offing.hypers import asdict
+from offing.online import envs
+from offing.online.collect import collect
+from offing.online.play import play, rollouts
+from offing.report.store import Folder, identity, write
+from offing.tune.choose import PosteriorChoice, choose_posterior, refit, tabled
+from offing.types import Policy, Posterior
+from offing.value import dice, fqe, importance
+from offing.value._pool import memoryless
+from offing.value.estimate import Judged, ValueEstimate
+from offing.value.estimators import ESTIMATORS, WEIGHTED
+from offing.value.predictive import predictive
+
+RESULTS = Path(__file__).parent / "results"
+LEVEL = 0.9
+METHODS = ("predictive", "fqe", "is", "dr", "dualdice")
+OBSERVED = ("fqe", "dualdice")  # methods that judge what acts on the observation alone
+SUITES: dict[str, dict[str, Any]] = {
+    "gymnax": {
+        "tasks": ("cartpole", "pendulum"),
+        "points": [(20_000, 0), (20_000, 1), (20_000, 2)],
+        "scale": "quick",
+        "episodes": 400,
+        "beyond": 1_500,  # steps after which nothing of a discounted value is left
+        # Nets of 64 and a quick trailing copy, so that two cores train a pool to where its values have settled.
+        "settings": {
+            "fqe": fqe.Hypers(width=64, members=3, lr=1e-3, updates=10_000, track=0.05),
+            "is": importance.PRESETS["quick"],
+            "dr": importance.Doubly(width=64, members=3, lr=1e-3, updates=6_000, track=0.05),
+            "dualdice": dice.Hypers(width=64, members=2, lr=3e-4, zeta_lr=3e-3, updates=6_000),
+        },
+    },
+    "brax": {
+        "tasks": ("halfcheetah", "hopper"),
+        "points": [(200_000, 0)],
+        "scale": "large",
+        "episodes": 32,
+        "beyond": 3_000,
+        "settings": {
+            "fqe": fqe.PRESETS["standard"],
+            "is": importance.PRESETS["standard"],
+            "dr": importance.DOUBLY["standard"],
+            "dualdice": dice.PRESETS["standard"],
+        },
+    },
+}
+
+
+def facts() -> dict[str, str]:
+    return {"device": jax.devices()[0].device_kind, "jax": jax.__version__, "python": platform.python_version()}
+
+
+def same(record: dict[str, Any], asked: dict[str, Any]) -> bool:
+    return all(record.get(name) == value for name, value in asked.items())
+
+
+def add(path: Path, record: dict[str, Any]) -> None:
+    """The record, behind those that are there."""
+    write(path, (json.dumps([*read(path), record], indent=None, separators=(",", ":")) + "\n").encode())
+
+
+def read(path: Path) -> list[dict[str, Any]]:
+    return json.loads(path.read_text()) if path.exists() else []
+
+
+# ---- what is judged, and by what
+
+
+def log_of(suite: str, task: str, rows: int, seed: int, given: Any) -> Log:
+    if suite == "brax":
+        return offing.load(given.logs / f"{task}.npz", rows, seed)
+    return offing.load(collect(f"gymnax-{task}-random", rows, seed))
+
+
+def pools_of(suite: str, task: str, rows: int, seed: int, given: Any, of: Any) -> dict[str, list[Member]]:
+    """Pools by name; `of` is a log's task and the width of its observations."""
+    if suite == "gymnax":
+        return {"spread": pools.fetch(given.policies / f"judged-{task}.npz", task, of[0])}
+    found: dict[str, list[Member]] = {}
+    for file, script, kind in (
+        (given.sweeps, tuned_offline, "planner"),
+        (given.plans, value_against_rows, "core"),
+    ):
+        for record in read(file):
+            here = {"task": task, "rows": rows, "seed": seed}
+            if not same(record, here) or not (given.policies / f"{script.name(record)}.npz").exists():
+                continue
+            policies = script.fetch(given.policies, record, *of)
+            called = record[kind] if kind == "planner" else f"sorel-{record[kind]}"
+            found[called] = [Member(f"{script.name(record)}-{i}", policy) for i, policy in enumerate(policies)]
+    return found
+
+
+def worlds_of(log: Log, seed: int, scale: str, work: Path) -> tuple[PosteriorChoice, Posterior]:
+    """The posterior as `offing sorel` and `offing torel` have it; by the same seed its folds are the same rows."""
+    models = offing.space(scale, log.data.rows)
+    shelf = Folder(work, identity(log.fingerprint, seed, models, "judged"))
+    key = jax.random.split(jax.random.key(seed))[0]
+    choice = choose_posterior(key, log, models, seed, shelf)
+    return choice, refit(key, log, choice, seed, shelf)
+
+
+def in_worlds(
+    pool: list[Member], log: Log, choice: PosteriorChoice, worlds: Posterior, planned: bool, copies: int
+) -> list[Judged]:
+    """The posterior's word: all worlds, or for what was planned in the first fold, those of the second."""
+    judge, own = (tabled(worlds.fold(1)), tabled(worlds.fold(0))) if planned else (tabled(worlds), None)
+    found = []
+    for member in pool:
+        said = predictive(
+            jax.random.key(11), member.policy, judge, log.data, own=own, copies=copies, loss=choice.pil
+        )
+        health = {**said.support._asdict(), "length": said.length, "widen": said.value.widen}
+        found.append(Judged(said.value, health, (), said.returns))
+    return found
+
+
+def columns(estimates: list[ValueEstimate]) -> dict[str, Any]:
+    """Estimates as JSON, one entry for each policy."""
+    short = lambda *numbers: [float(f"{number:.6g}") for number in numbers]
+    return {
+        "median": short(*(e.median for e in estimates)),
+        "interval": [short(*e.interval(LEVEL)) for e in estimates],
+        "range": [short(*e.range) for e in estimates],
+        "epistemic": short(*(e.epistemic for e in estimates)),
+    }
+
+
+def told(judged: list[Judged]) -> dict[str, Any]:
+    """What an estimator said of a pool, as JSON."""
+    names = dict.fromkeys(name for one in judged for name in one.health)
+    returns = [one.returns for one in judged if one.returns is not None]
+    return {
+        "value": columns([one.estimate for one in judged]),
+        "return": columns(returns) if returns else None,
+        "health": {name: [float(f"{one.health[name]:.4g}") for one in judged] for name in names},
+        "notes": sorted({note for one in judged for note in one.notes}),
+    }
+
+
+def judge(suite: str, task: str, rows: int, seed: int, given: Any, out: Path) -> None:
+    """Every method over every pool of one log; what is in `out` already is left out."""
+    plan = SUITES[suite]
+    log = log_of(suite, task, rows, seed, given)
+    of = (log.task, log.data.steps.obs.shape[1])
+    worlds = None
+    for called, pool in pools_of(suite, task, rows, seed, given, of).items():
+        for method in given.methods:
+            asked = {"task": task, "rows": rows, "seed": seed, "pool": called, "method": method}
+            if any(same(record, asked) for record in read(out)):
+                continue
+            began, used, more = time.perf_counter(), time.process_time(), {}
+            if method == "predictive":
+                if worlds is None:
+                    worlds = worlds_of(log, seed, given.scale or plan["scale"], given.work)
+                more = {
+                    "pil": {"total": worlds[0].pil.total, "e": worlds[0].pil.e, "v": worlds[0].pil.v},
+                    "word": worlds[0].pil.word,
+                    "worlds": worlds[1].members,
+                    "noise_scale": float(worlds[1].noise_scale),
+                    "worlds_seconds": round(time.perf_counter() - began, 1),
+                }
+                judged = in_worlds(pool, log, *worlds, called.startswith("sorel"), given.copies)
+            else:
+                policies = [memoryless(m.policy) if method in OBSERVED else m.policy for m in pool]
+                hypers = plan["settings"][method]
+                more = {"settings": asdict(hypers)}
+                known = {"logp": log.logp} if method in WEIGHTED and log.logp is not None else {}
+                judged = ESTIMATORS[method](jax.random.key(11), policies, log.data, log.task, hypers, **known)
+            seconds, cores = round(time.perf_counter() - began, 1), round(time.process_time() - used, 1)
+            took = {"seconds": seconds, "core_seconds": cores}
+            record = {"suite": suite, **asked, "policies": [m.name for m in pool], **told(judged), **more}
+            add(out, {**record, "level": LEVEL, **took, "fingerprint": log.fingerprint, **facts()})
+            print(
+                f"{task} {rows} {seed} {called} {method}: {len(pool)} policies, {seconds} s, {cores} core-s",
+                flush=True,
+            )
+
+
+# ---- the truth
+
+
+@cache
+def endless(where: str, steps: int) -> envs.Env:
+    """The environment without its time limit, for `steps` steps: what a discounted value without end means."""
+    env = envs.make(where)
+
+    def step(key: Any, state: Any, action: Any) -> Any:
+        return env.step(key, state.replace(time=0) if hasattr(state, "time") else state, action)
+
+    return envs.Env(env.reset, step, env.task._replace(horizon=steps))
+
+
+def realise(where: str, policy: Policy, episodes: int, beyond: int, seed: int) -> dict[str, float]:
+    """What a policy truly earns: return, discounted value, and the value of an episode without a time limit."""
+    task = envs.make(where).task
+    played = play(policy, task, where, episodes, seed=seed)
+    keys = jax.vmap(lambda i: jax.random.fold_in(jax.random.key(seed), i))(jnp.arange(episodes))
+    _, values, _ = _further(keys, policy, task.discount, endless(where, beyond), False)
+    mean = {
+        "return": played.returns,
+        "value": played.values,
+        "endless": np.asarray(values),
+        "length": played.lengths,
+    }
+    found = {name: float(np.mean(column)) for name, column in mean.items()}
+    return {**found, **{f"{n}_stderr": float(np.std(c, ddof=1) / np.sqrt(episodes)) for n, c in mean.items()}}
+
+
+_further = jax.jit(rollouts, static_argnames=("env", "sampled"))
+
+
+def realise_all(suite: str, task: str, rows: int, seed: int, given: Any, out: Path) -> None:
+    """Plays every pool of a task; a pool that serves several logs is played once."""
+    where = f"brax-{task}" if suite == "brax" else task
+    env = envs.make(where)
+    of = (env.task, jax.eval_shape(env.reset, jax.random.key(0))[1].shape[0])
+    for called, pool in pools_of(suite, task, rows, seed, given, of).items():
+        asked = {"task": task, "pool": called, "policies": [m.name for m in pool]}
+        if any(same(record, asked) for record in read(out)):
+            continue
+        began = time.perf_counter()
+        found = [realise(where, m.policy, given.episodes, SUITES[suite]["beyond"], 1_000) for m in pool]
+        truth = {name: [float(f"{one[name]:.6g}") for one in found] for name in found[0]}
+        more = {"episodes": given.episodes, "seconds": round(time.perf_counter() - began, 1), **facts()}
+        add(
+            out,
+            {"suite": suite, **asked, **truth, "horizon": env.task.horizon, "discount": env.task.discount, **more},
+        )
+        print(f"{task} {called}: {len(pool)} policies played, {more['seconds']} s", flush=True)
+
+
+def make(task: str, given: Any) -> None:
+    """The pool of a gymnax task, if it is not there."""
+    path = given.policies / f"judged-{task}.npz"
+    if not path.exists():
+        began = time.perf_counter()
+        pools.keep(path, pools.make(task))
+        print(f"{task}: pool made, {time.perf_counter() - began:.0f} s", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--suite", choices=sorted(SUITES), default="gymnax")
+    parser.add_argument("--task", nargs="+", help="default: all of the suite")
+    parser.add_argument("--phase", choices=("all", "plan", "play", "judge", "table"), default="all")
+    parser.add_argument("--points", nargs="+", help="ROWS:SEED, default: the suite's")
+    parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
+    parser.add_argument("--scale", help="of the posterior, default: the suite's")
+    parser.add_argument("--copies", type=int, default=256, help="episodes in every world")
+    parser.add_argument("--episodes", type=int, help="to play, default: the suite's")
+    parser.add_argument("--logs", type=Path, default=Path("out/logs"), help="folder of the Brax logs, TASK.npz")
+    parser.add_argument("--policies", type=Path, default=Path("out/policies"))
+    parser.add_argument("--sweeps", type=Path, default=RESULTS / "tuned_offline_brax.json")
+    parser.add_argument("--plans", type=Path, default=RESULTS / "value_against_rows_brax.json")
+    parser.add_argument("--work", type=Path, default=Path("out/work"), help="where fitted worlds are kept")
+    parser.add_argument("--out", type=Path, help="default: results/judge_policies_SUITE.json")
+    parser.add_argument("--truths", type=Path, help="default: results/judge_policies_SUITE_truths.json")
+    given = parser.parse_args()
+    suite = SUITES[given.suite]
+    given.episodes = given.episodes or suite["episodes"]
+    out = given.out or RESULTS / f"judge_policies_{given.suite}.json"
+    truths = given.truths or RESULTS / f"judge_policies_{given.suite}_truths.json"
+    points = [tuple(map(int, p.split(":"))) for p in given.points] if given.points else suite["points"]
+    for task in given.task or suite["tasks"]:
+        if given.phase in ("all", "plan") and given.suite == "gymnax":
+            make(task, given)
+        for rows, seed in points:
+            if given.phase in ("all", "play"):
+                realise_all(given.suite, task, rows, seed, given, truths)
+            if given.phase in ("all", "judge"):
+                judge(given.suite, task, rows, seed, given, out)
+    if given.phase in ("all", "table"):
+        print(table(read(out), read(truths)))
+        draw(read(out), read(truths), out.with_suffix(".svg"))
+
+
+if __name__ == "__main__":
+    main()

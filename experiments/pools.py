@@ -1,0 +1,208 @@
+"""Policies of spread quality, made to judge judges by: poor, middling and expert, none of them by the posterior.
+
+They may have seen the true environment, since they are not what is on trial. Four kinds, a task at a time:
+
+    online    one run of PPO in the true environment, looked at from its first update to its last
+    shaken    the best of those, its weights off by more and more
+    hand      controllers that somebody wrote, their gains varied
+    offline   cloning, IQL and ReBRAC on a log that is used for nothing else
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import offing
+from offing.online import learner
+from offing.online.collect import collect
+from offing.online.copies import copies
+from offing.planner import rppo
+from offing.planner._parts import Actor, blank_of, policy_of
+from offing.report.store import pack, unpack, write
+from offing.types import Array, Box, Dataset, Discrete, Key, Policy, Posterior, Seen, Task
+
+OWN_LOG = 99  # seed of the log that the offline policies learn from
+SEED = 7
+STEPS = {"pendulum": 160_000, "cartpole": 25_000}  # of the online run
+TOGETHER = {"pendulum": 16, "cartpole": 4}  # episodes that it learns from at once: few, where it learns in no time
+WIDTH = {"pendulum": 3, "cartpole": 4}  # of the observations
+LOOKS = 12
+SHAKES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.5, 2.0)  # in standard deviations of each layer's weights
+OFFLINE: dict[str, list[dict[str, float]]] = {
+    "bc": [{}],
+    "iql": [{"beta": 3.0, "expectile": 0.7}, {"beta": 10.0, "expectile": 0.9}, {"beta": 30.0, "expectile": 0.9}],
+    "rebrac": [{"actor_bc": bc, "critic_bc": 0.01} for bc in (0.003, 0.03, 0.1, 0.3)],
+}
+SMALL = {"updates": 3_000, "width": 64, "depth": 2, "batch_size": 256, "lr": 1e-3}
+# pendulum: gain of the energy's pump, of angle and speed near the top, and the height (cosine) they take over at
+SWINGS = [
+    (1.0, 12.0, 3.0, 0.9),
+    (1.0, 8.0, 2.0, 0.8),
+    (0.3, 12.0, 3.0, 0.9),
+    (0.1, 8.0, 1.0, 0.9),
+    (1.0, 12.0, 0.0, 0.9),
+    (0.05, 4.0, 0.5, 0.95),
+    (0.0, 10.0, 2.0, 0.7),
+    (-0.3, 0.0, 0.0, 2.0),
+]
+# cartpole: weights of place, speed, angle and turn
+LEANS = [
+    (0.1, 0.3, 3.0, 1.0),
+    (0.0, 0.0, 3.0, 1.0),
+    (0.0, 0.0, 1.0, 0.03),
+    (0.0, 0.0, 1.0, 0.01),
+    (0.0, 0.0, 1.0, 0.0),
+    (0.3, 0.0, 1.0, 0.02),
+    (0.0, 0.3, 0.5, 0.2),
+    (0.0, 0.0, -1.0, 0.0),
+]
+
+
+class Member(NamedTuple):
+    """A policy of a pool, and where it comes from."""
+
+    name: str
+    policy: Policy
+
+
+@dataclass(frozen=True)
+class Agent:
+    """How the online learner's parameters are read: amounts are squashed into their box, as it learned them."""
+
+    actions: Box | Discrete
+
+    def __call__(self, params: learner.Params, memory: Any, seen: Seen, key: Key | None) -> tuple[Array, Any]:
+        net, units = params
+        raw = rppo.choose(key, net, rppo.speak(net, rppo.look(net, units, seen, self.actions))[0], self.actions)
+        if isinstance(self.actions, Discrete):
+            return raw, memory
+        low, high = (jnp.array(edge) for edge in self.actions)
+        return (low + high) / 2 + (high - low) / 2 * jnp.tanh(raw), memory
+
+
+@dataclass(frozen=True)
+class Hand:
+    """A controller with its gains as parameters [4]."""
+
+    task: str
+
+    def __call__(self, params: Array, memory: Any, seen: Seen, key: Key | None) -> tuple[Array, Any]:
+        return (swing if self.task == "pendulum" else lean)(params, seen.obs), memory
+
+
+def swing(gains: Array, obs: Array) -> Array:
+    """Pumps energy into a pendulum until it is nearly up, then holds it there: torque [..., 1]."""
+    pump, hold, damp, near = gains
+    cosine, sine, speed = jnp.moveaxis(obs, -1, 0)
+    lacking = 15.0 * (1 - cosine) - 0.5 * jnp.square(speed)  # of the energy that it has at rest at the top
+    torque = jnp.where(cosine > near, -hold * jnp.arctan2(sine, cosine) - damp * speed, pump * speed * lacking)
+    return jnp.clip(torque, -2.0, 2.0)[..., None]
+
+
+def lean(gains: Array, obs: Array) -> Array:
+    """Pushes a cart to the side that a weighted sum of what is seen points to: a choice [..., 2]."""
+    return jax.nn.one_hot((obs @ gains > 0).astype(int), 2)
+
+
+def make(task: str) -> list[Member]:
+    """The pool of a task, each kind after the other."""
+    log = offing.load(collect(f"gymnax-{task}-random", 20_000, OWN_LOG))
+    gains = SWINGS if task == "pendulum" else LEANS
+    hand = [Member(f"hand-{i}", Policy(jnp.array(g), (), Hand(task))) for i, g in enumerate(gains)]
+    return [*online(task), *hand, *offline(log.data, log.task)]
+
+
+def online(task: str) -> list[Member]:
+    """Checkpoints of a run, and the last of them with its weights shaken."""
+    with ExitStack() as stack:
+        run = learner.learn(copies(stack, task, TOGETHER[task], STEPS[task]), STEPS[task], SEED)
+        act = Agent(copies(stack, task, 1, 1_000).task.actions)
+    first = max(1, len(run.agents) // 16)  # an agent that has hardly begun to learn is like any other
+    looks = np.unique(np.geomspace(first, len(run.agents), LOOKS).round().astype(int)) - 1
+    found = [Member(f"online-{i + 1}", Policy(run.agents[i], (), act)) for i in looks]
+    best = run.agents[-1]
+    for i, by in enumerate(SHAKES):
+        net = shaken(jax.random.key(i), best[0], by)
+        found.append(Member(f"shaken-{by:g}", Policy((net, best[1]), (), act)))
+    return found
+
+
+def shaken(key: Key, net: Any, by: float) -> Any:
+    """The weights with noise of `by` times each leaf's own standard deviation."""
+    leaves, structure = jax.tree.flatten(net)
+    keys = jax.random.split(key, len(leaves))
+    off = [
+        leaf + by * jnp.std(leaf) * jax.random.normal(k, leaf.shape) for k, leaf in zip(keys, leaves, strict=True)
+    ]
+    return jax.tree.unflatten(structure, off)
+
+
+def offline(data: Dataset, task: Task) -> list[Member]:
+    """What planners learn from rows alone, at a few settings each."""
+    width = data.steps.obs.shape[1]
+    blank = np.zeros(width + 1, np.float32)
+    worlds = Posterior((), data.starts, blank, blank, jnp.ones(()), lambda *_: None, task)  # type: ignore[arg-type]
+    found = []
+    for name, settings in OFFLINE.items():
+        planner = offing.get_planner(name)
+        for i, setting in enumerate(settings):
+            hypers = planner.Hypers(**SMALL, **setting)
+            state = _train(jax.random.key(SEED), hypers, data, worlds, name)
+            actor, scale = planner.policy(hypers, state, task).params
+            spare = jnp.zeros(0 if isinstance(task.actions, Discrete) else task.actions.width)
+            policy = policy_of(Actor(actor.layers, spare), scale, "gaussian", task.actions)
+            found.append(Member(f"{name}-{i}", policy))
+    return found
+
+
+@partial(jax.jit, static_argnames="name")
+def _train(key: Key, hypers: Any, data: Dataset, worlds: Posterior, name: str) -> Any:
+    planner = offing.get_planner(name)
+    first, rest = jax.random.split(key)
+    one = lambda state, k: (planner.update(k, hypers, state, data, worlds)[0], None)
+    state = planner.init(first, hypers, data, worlds)
+    return jax.lax.scan(one, state, jax.random.split(rest, hypers.updates))[0]
+
+
+# ---- on disk
+
+
+def keep(path: Path, pool: list[Member]) -> None:
+    """The parameters of a pool by name, so that it can be judged and played elsewhere."""
+    leaves = {
+        f"{member.name}|{j}": np.asarray(leaf, np.float32)
+        for member in pool
+        for j, leaf in enumerate(jax.tree.leaves(member.policy.params))
+    }
+    write(path, pack(leaves))
+
+
+def fetch(path: Path, task: str, given: Task) -> list[Member]:
+    """The pool that `keep` left there, in its order."""
+    arrays = unpack(path)
+    found = []
+    for name in dict.fromkeys(each.split("|")[0] for each in arrays):
+        empty = blank(name, task, given)
+        leaves = [jnp.asarray(arrays[f"{name}|{j}"]) for j in range(len(jax.tree.leaves(empty.params)))]
+        params = jax.tree.unflatten(jax.tree.structure(empty.params), leaves)
+        found.append(Member(name, replace(empty, params=params)))
+    return found
+
+
+def blank(name: str, task: str, given: Task) -> Policy:
+    """A policy of that kind's shape which has learned nothing."""
+    kind = name.split("-")[0]
+    if kind == "hand":
+        return Policy(jnp.zeros(4), (), Hand(task))
+    if kind in OFFLINE:
+        return blank_of("gaussian", (SMALL["width"],) * SMALL["depth"], WIDTH[task], given)
+    empty = rppo.blank(learner.LEARNER, WIDTH[task], given)
+    return replace(empty, act=Agent(given.actions))
