@@ -17,6 +17,7 @@ from .report.results import load_policy
 from .report.store import load_posterior
 from .report.verdict import Verdict, verdict
 from .tune.choose import PolicyChoice, PosteriorChoice, choose_policy, choose_posterior
+from .tune.evaluate import Evaluation, evaluate
 from .tune.systems import Ranking, Result, sorel, torel
 from .tune.trials import Contender, Trial
 from .types import BadInput, Box, Dataset, Discrete, Planner, Policy, Posterior, Seen, Task, Transition
@@ -32,6 +33,7 @@ __all__ = [
     "Contender",
     "Dataset",
     "Discrete",
+    "Evaluation",
     "Log",
     "Planner",
     "Policy",
@@ -50,6 +52,7 @@ __all__ = [
     "choose_policy",
     "choose_posterior",
     "draw",
+    "evaluate",
     "get_planner",
     "grid",
     "load",

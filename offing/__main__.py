@@ -11,7 +11,7 @@ from typing import Any
 
 import tyro
 
-from .flags import Collect, Command, Inspect, Play, PosteriorCommand, Sorel, Torel
+from .flags import Collect, Command, Evaluate, Inspect, Play, PosteriorCommand, Sorel, Torel
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     try:
         runs: dict[Any, Any] = {Collect: collect, Inspect: inspect, PosteriorCommand: posterior}
-        runs |= {Sorel: sorel, Torel: torel, Play: play}
+        runs |= {Sorel: sorel, Torel: torel, Evaluate: evaluate, Play: play}
         return runs[type(command)](command)
     except BadInput as error:
         print(f"offing: {' '.join(str(error).split())}", file=sys.stderr)
@@ -235,6 +235,75 @@ def _contenders(command: Torel) -> list[Any]:
         return [Contender(found.planner, planner, (), search, command.tries)]
     most = int(found.count) if command.search == "grid" else command.tries
     return [Contender(found.planner, planner, tuple(search.ask(most)))]
+
+
+def evaluate(command: Evaluate) -> int:
+    began = time.perf_counter()
+    import jax
+
+    from . import __version__
+    from .posterior.spaces import space
+    from .report import evaluation, store
+    from .tune import engine
+    from .tune.evaluate import evaluate as run_evaluate
+    from .tune.judge import METHODS
+    from .types import BadInput
+
+    _cache()
+    if not 0 < command.level < 1:
+        raise BadInput(f"--level {command.level}: a probability between 0 and 1")
+    if command.within is not None and not 0 < command.within < math.inf:
+        raise BadInput(f"--within {command.within}: a width above 0")
+    where = engine.get(command.engine)
+    log = _load(command)
+    policies, likes = _policies(command, log)
+    methods = METHODS if "all" in command.methods else tuple(dict.fromkeys(("predictive", *command.methods)))
+    models = space(command.scale, log.data.rows)
+    asked = (command.scale, methods, command.level, command.within, command.sampled, command.forget)
+    run = store.identity(log.fingerprint, command.seed, models, __version__, "evaluate", *asked, likes)
+    done, folder = _begun(command, run, evaluation.found(command.out))
+    if done is None:
+        for note in log.notes:
+            print(f"{log.name}: {note}", file=sys.stderr)
+        with _Bar() as bar, where.session():
+            found = run_evaluate(
+                jax.random.key(command.seed),
+                log,
+                models,
+                policies,
+                methods,
+                command.seed,
+                command.scale,
+                level=command.level,
+                within=command.within,
+                sampled=command.sampled,
+                forget=command.forget,
+                shelf=folder,
+                progress=bar,
+                engine=where,
+            )
+        done = evaluation.save_evaluation(command.out, found, _facts(log, command, run, began))
+        folder.clear()
+    _console().print(evaluation.estimates_table(done))
+    print()
+    print(*evaluation.summary(done, command.out), sep="\n")
+    return 0
+
+
+def _policies(command: Evaluate, log: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """The policies asked for, by what the user calls them, and what tells each from others."""
+    from .report.policies import resolve
+    from .tune.judge import acts_like
+    from .types import BadInput
+    from .value.foreign import check
+
+    if len(set(command.policy)) != len(command.policy):
+        raise BadInput("--policy: the same one is named twice")
+    width = log.data.steps.obs.shape[1]
+    found = {name: resolve(name, log.task, width) for name in command.policy}
+    for name, policy in found.items():
+        check(policy, log.data, log.task, name)
+    return found, {name: acts_like(policy, log) for name, policy in found.items()}
 
 
 def play(command: Play) -> int:

@@ -122,6 +122,35 @@ class Torel(OfALog):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Evaluate(OfALog):
+    """A log and policies from anywhere in; what each will earn, by several methods side by side, out."""
+
+    out: Path
+    """Folder for evaluation.json and evaluation.html."""
+    policy: tyro.conf.UseAppendAction[tuple[str, ...]]
+    """Which policy: a folder that `offing sorel` or `torel` left, MODULE:FUNCTION (observations in, actions out),
+    or a file of another library; give it several times to compare."""
+    methods: tuple[Literal["all", "predictive", "fqe", "is", "dr", "dualdice"], ...] = ("all",)
+    """What to judge by, beside the posterior predictive, which always is."""
+    scale: Literal["smoke", "quick", "standard", "large", "paper"] = "quick"
+    """How many settings of the worlds to try, as in `offing posterior`, and how long the other methods train."""
+    level: float = 0.9
+    """Of the intervals."""
+    within: float | None = None
+    """How near you need to be: how many more rows an interval of this much either way would take is said (default:
+    half of what it is)."""
+    sampled: bool = False
+    """Sample actions instead of taking the best."""
+    forget: bool = False
+    """Let FQE and DualDICE judge a policy that remembers with its memory emptied before every step, which is
+    another policy (default: they leave it out)."""
+    engine: Literal["here", "devices", "ray"] = "here"
+    """Where worlds are fitted: in this process, over all local devices, or on a Ray cluster (extra `ray`)."""
+    fresh: bool = False
+    """Start anew, even if OUT holds a finished or an interrupted run."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Play:
     """Play a policy in its true environment, beside what was predicted for it (needs the extra `envs`)."""
 
@@ -152,6 +181,7 @@ class Inspect(OfALog):
 Command = (
     Annotated[Sorel, tyro.conf.subcommand("sorel")]
     | Annotated[Torel, tyro.conf.subcommand("torel")]
+    | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Play, tyro.conf.subcommand("play")]
     | Annotated[PosteriorCommand, tyro.conf.subcommand("posterior")]
     | Annotated[Inspect, tyro.conf.subcommand("inspect")]

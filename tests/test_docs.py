@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import tyro
 
-from offing.flags import Collect, Command, Inspect, Play, PosteriorCommand, Sorel, Torel
+from offing.flags import Collect, Command, Evaluate, Inspect, Play, PosteriorCommand, Sorel, Torel
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -34,7 +34,7 @@ def test_commands_are_taken(text):
     assert lines or makes
     for line in lines:
         taken = tyro.cli(Command, args=line[1:])  # type: ignore[call-overload]
-        assert isinstance(taken, Collect | Inspect | Play | PosteriorCommand | Sorel | Torel)
+        assert isinstance(taken, Collect | Evaluate | Inspect | Play | PosteriorCommand | Sorel | Torel)
     targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert set(makes) <= set(targets)
 

@@ -8,6 +8,7 @@ alike. Variance that is really model error shrinks this fit as h grows; variance
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -72,7 +73,13 @@ def _rerun(key: Key, posterior: Posterior, scales: Array, obs: Array, actions: A
 
 
 def replay(
-    key: Key, posterior: Posterior, held: Dataset, longest: int = 64, count: int = 64, draws: int = 2
+    key: Key,
+    posterior: Posterior,
+    held: Dataset,
+    longest: int = 64,
+    count: int = 64,
+    draws: int = 2,
+    tried: Sequence[float] = SCALES,
 ) -> Replay | None:
     """The curve of error and spread on held-out rows, and the scale that fits; None without runs of two steps."""
     firsts, run = segments(held, longest, count, seed=0)
@@ -84,7 +91,7 @@ def replay(
     last = held.rows - 1
     rows = np.minimum(firsts[:, None] + np.arange(horizons[-1]), last)  # [B, T]
     obs, actions = held.steps.obs[firsts], np.swapaxes(held.steps.action[rows], 0, 1)
-    scales = np.asarray(SCALES, np.float32)
+    scales = np.asarray(tried, np.float32)
     out = np.asarray(_rerun(key, posterior, scales, obs, actions, draws), np.float64)
     out = out[:, np.asarray(horizons) - 1]  # [K, H, M, draws * B, S]
     out = out.reshape(*out.shape[:3], draws, len(firsts), -1)

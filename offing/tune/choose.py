@@ -40,6 +40,7 @@ class PosteriorChoice(NamedTuple):
     replay: Replay | None  # of the picked one; None if the log has no runs of steps
     reference: int  # the setting nearest the log, which the noise was asked of
     notes: tuple[str, ...]
+    share: float = 1.0  # of the unexplained residual that is chance, as the reference says
 
     @property
     def pil(self) -> PIL:
@@ -91,7 +92,7 @@ def choose_posterior(
         )
     elif not scores[index].calibrated:
         notes.append(f"no setting is calibrated; the one that foretells best is {scores[index].word}")
-    return PosteriorChoice(index, tuple(settings), scores, nll, picked, curve, reference, tuple(notes))
+    return PosteriorChoice(index, tuple(settings), scores, nll, picked, curve, reference, tuple(notes), share)
 
 
 def refit(
@@ -110,10 +111,15 @@ def refit(
     data, hypers = log.data, choice.points[choice.index]
     if data.rows > PLENTY:
         return choice.picked
-    parts, _ = split(data, seed, hypers.folds, held=0.0)
-    fitted = _fit("refit", key, data, parts, [hypers], shelf, progress, engine)[0]
+    fitted = _fit("refit", key, data, fitted_on(log, choice, seed), [hypers], shelf, progress, engine)[0]
     worlds = ensemble.posterior(fitted, hypers, data, log.task, float(choice.picked.noise_scale))
     return replace(worlds, limit=choice.picked.limit)
+
+
+def fitted_on(log: Log, choice: PosteriorChoice, seed: int = 0) -> Split:
+    """Which rows the worlds that `refit` gives learned from, fold by fold."""
+    held = {} if log.data.rows > PLENTY else {"held": 0.0}
+    return split(log.data, seed, choice.points[choice.index].folds, **held)[0]
 
 
 def best(totals: Sequence[float], balanced: Sequence[bool], nll: Sequence[float]) -> int:

@@ -13,10 +13,11 @@ from ..data import Behaviour, Log, behaviour
 from ..pil import PIL
 from ..posterior import ensemble
 from ..types import BadInput, Key, Policy, Posterior, Progress
-from ..value.estimators import ESTIMATORS, WEIGHTED
+from ..value.estimators import ESTIMATORS
 from ..value.predictive import Predictive, predictive
 from .choose import PolicyChoice, PosteriorChoice, choose_policy, choose_posterior, refit, tabled
 from .engine import Engine
+from .judge import logged
 from .sweep import Shelf
 from .trials import Contender, Trial, seek_all, try_all
 
@@ -165,11 +166,6 @@ def torel(
         behaviour=behaviour(log.data, log.task),
         notes=(*log.notes, *posterior.notes),
     )
-
-
-def logged(method: str, log: Log) -> dict[str, Any]:
-    """What the log itself says of how likely its actions were, for the estimators that weigh by it."""
-    return {"logp": log.logp} if method in WEIGHTED and log.logp is not None else {}
 
 
 def _by(key: Key, select: str, trials: Sequence[Trial], log: Log) -> list[Trial]:

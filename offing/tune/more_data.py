@@ -1,0 +1,160 @@
+"""How much more data? The chosen setting, fitted to parts of the log: PIL and interval width against rows.
+
+Parts are nested and made of whole episodes; held-out and validation rows stay what they are. All fits are one
+swept program, since the number of rows is a traced number. Widths are those of the undiscounted return, as they
+are before they are held to what the log's rewards can add up to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from scipy import stats
+
+from ..data import Log, Split, behaviour, split, take
+from ..data.dataset import runs
+from ..pil import PIL, evidence, judge
+from ..posterior import ensemble
+from ..types import Dataset, Key, Policy, Posterior, Progress
+from ..value.estimate import ValueEstimate
+from ..value.law import Law, Needed, fit, needed
+from ..value.predictive import estimates, rolled
+from .choose import PosteriorChoice, fitted_on, limited, tabled
+from .engine import Engine
+from .sweep import Shelf, sweep
+
+SHARES = (0.25, 0.5)  # of the rows, beside all of them; with fewer, nets fail in ways that follow no law
+REPLICATES = 200
+COPIES = 64
+
+
+class Entry(NamedTuple):
+    """The setting and the rows of one fit: a tree, so that all of them are swept together."""
+
+    setting: ensemble.Hypers
+    parts: Split
+
+
+class Width(NamedTuple):
+    """Half-widths of one policy's interval against rows, and what another one would take."""
+
+    rows: np.ndarray  # [K]
+    halves: np.ndarray  # [K]
+    law: Law  # of their squares
+    now: float
+    target: float
+    needed: Needed  # rows of a log, all in all
+
+
+class MoreData(NamedTuple):
+    """PIL and widths against rows."""
+
+    rows: np.ndarray  # [K]  of a log whose worlds would learn from as many rows as these did
+    pil: tuple[PIL, ...]
+    law: Law  # of PIL
+    widths: dict[str, Width]
+
+    @property
+    def slope(self) -> float:
+        """Of the logarithm of PIL against that of rows: -1 by the law."""
+        return float(np.polyfit(np.log(self.rows), np.log([loss.total for loss in self.pil]), 1)[0])
+
+
+def more_data(
+    key: Key,
+    log: Log,
+    choice: PosteriorChoice,
+    policies: Mapping[str, Policy],
+    now: Mapping[str, ValueEstimate],
+    level: float = 0.9,
+    within: float | None = None,
+    sampled: bool = False,
+    seed: int = 0,
+    shelf: Shelf | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+) -> MoreData:
+    """Rows that an interval of `within` either way would take, by extrapolation; half of what it is, if not said.
+
+    `now` is what each policy is worth by all rows.
+    """
+    data, setting = log.data, choice.points[choice.index]
+    parts, _ = split(data, seed, setting.folds)
+    k1, k2 = jax.random.split(key)
+    held = take(data, parts.held)
+    entries = [Entry(setting, thinned(data, parts, share, seed)) for share in SHARES]
+    run = _fitter(bool(np.any(data.steps.done[: data.rows])), ensemble.walled(data))
+    args = jax.device_put((k1, data._replace(starts=np.zeros((0, 1)))))
+    each = setting.folds * setting.members * len(data.episode) * (data.steps.obs.shape[1] + 2) * 8
+    fitted = sweep("rows", run, entries, *args, bytes_each=each, shelf=shelf, progress=progress, engine=engine)
+    worlds = [ensemble.posterior(f, setting, data, log.task, float(choice.picked.noise_scale)) for f in fitted]
+    worlds = [*(limited(world, held) for world in worlds), choice.picked]
+    losses = [judge(evidence(world, held), choice.pil.noise, choice.share) for world in worlds]
+    shares = np.array([*SHARES, 1.0])
+    whole = fitted_on(log, choice, seed).sizes.sum()  # what worlds learn from once nothing is held out
+    rows = data.rows * shares * parts.sizes.sum() / whole
+    widths = {}
+    for name, policy in policies.items():
+        found = [
+            rolled(jax.random.fold_in(k2, i), policy, tabled(world), COPIES, sampled)[0]
+            for i, world in enumerate(worlds)
+        ]
+        told = [_told(f, w, log, loss, s) for f, w, loss, s in zip(found, worlds, losses, shares, strict=True)]
+        refitted = rows[-1] < data.rows
+        at = np.r_[rows, data.rows] if refitted else rows
+        widths[name] = _width([*told, now[name]] if refitted else told, at, now[name], level, within)
+        if progress:
+            progress("widths", len(widths), len(policies))
+    return MoreData(rows, tuple(losses), fit(rows, np.array([loss.total for loss in losses])), widths)
+
+
+def thinned(data: Dataset, parts: Split, share: float, seed: int) -> Split:
+    """The split with a share of the rows that each fold learns from: whole episodes at random, the last cut."""
+    rng = np.random.default_rng([seed, 4])
+    episode = np.asarray(data.episode)
+    train, sizes = np.zeros_like(parts.train), np.zeros_like(parts.sizes)
+    for fold, size in enumerate(parts.sizes):
+        rows = parts.train[fold, :size]
+        units = runs(episode[rows]) if episode[0] >= 0 else [np.array([i]) for i in range(size)]
+        mixed = np.concatenate([units[i] for i in rng.permutation(len(units))])
+        sizes[fold] = max(2, round(share * size))
+        train[fold, : sizes[fold]] = np.sort(rows[mixed[: sizes[fold]]])
+    return parts._replace(train=train, sizes=sizes, held=np.zeros(0))
+
+
+@cache
+def _fitter(terminates: bool, at_walls: bool) -> Callable[..., ensemble.Fitted]:
+    """One function per answer, so that compiled programs are found again."""
+    return lambda entry, key, data: ensemble.fit(key, entry.setting, data, entry.parts, terminates, at_walls)
+
+
+def _told(found: Any, worlds: Posterior, log: Log, loss: PIL, share: float) -> ValueEstimate:
+    """The return by fewer rows, which would also have shown fewer starts."""
+    found = jax.tree.map(np.asarray, found)
+    logged = behaviour(log.data, log.task).mean
+    returns = estimates(found, None, worlds, len(log.data.starts), logged, loss)[1]
+    return returns._replace(starts=returns.starts / share)
+
+
+def half_width(estimate: ValueEstimate, level: float) -> float:
+    """Half of the interval's width, not held to any bounds."""
+    known = float(stats.t.ppf(0.5 + level / 2, max(estimate.members - 1, 1))) * estimate.deviation
+    return known + (estimate.more - estimate.less) / 2
+
+
+def _width(
+    told: list[ValueEstimate], rows: np.ndarray, now: ValueEstimate, level: float, within: float | None
+) -> Width:
+    """The law of squared half-widths; what they might as well have been is asked of worlds drawn again."""
+    rng = np.random.default_rng(0)
+    half = lambda estimate: half_width(estimate, level)
+    again = lambda e: e._replace(returns=np.asarray(e.returns)[rng.integers(0, e.members, e.members)])
+    halves = np.array([half(estimate) for estimate in told])
+    drawn = np.array([[half(again(estimate)) for estimate in told] for _ in range(REPLICATES)])
+    target = half(now) / 2 if within is None else within
+    found = needed(rows, halves**2, drawn**2, (target / max(half(now), 1e-30)) ** 2)
+    return Width(rows, halves, fit(rows, halves**2), half(now), target, found)

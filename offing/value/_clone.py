@@ -1,0 +1,107 @@
+"""Who drove which part of the log? One net clones them all, and a short code that is learned tells parts apart.
+
+    max over net, code:  E_i log pi(a_i | s_i, code[part of i])  -  keep * mean |code|^2
+
+A plain clone of a log whose driver kept learning is a blend of all that he was: nobody, and what it earns nobody
+earned. With its code set to that of one part, this one does as was done there. Where all parts were driven alike,
+codes say nothing, and every row teaches all. The net is kept as it was when it did best on rows that it did not
+see.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..hypers import hypers
+from ..nets import mlp, mlp_init
+from ..optim import Learner, adam, cosine, descend, start
+from ..types import Array, Box, Dataset, Discrete, Key, Task
+from ._behaviour import log_likelihood
+from ._pool import ROUNDS, Training
+from ._view import half
+
+HELD = 0.1  # share of the rows that say when to stop
+CAP = 4_096  # of them that are read at every round
+
+
+@hypers
+class Hypers(Training):
+    """Sizes and rates of the clone."""
+
+    width: int = 64
+    updates: int = 4_000
+    lr: float = 3e-3
+    code: int = 6  # numbers that tell a part from others
+    keep: float = 1e-3  # how dear they are
+
+
+class Clone(NamedTuple):
+    """A clone of every part that it was shown."""
+
+    net: Any
+    code: Array  # [B, C]
+    mean: np.ndarray  # [S]  of observations, and their width
+    std: np.ndarray
+
+
+def clone(key: Key, hypers: Hypers, data: Dataset, task: Task, parts: list[np.ndarray]) -> Clone:
+    """The clone of the parts of the log that have these rows, in their order."""
+    rows = np.concatenate(parts)
+    whose = np.repeat(np.arange(len(parts)), [len(part) for part in parts]).astype(np.int32)
+    obs, action = np.asarray(data.steps.obs)[rows], np.asarray(data.steps.action)[rows]
+    mean, std = obs.mean(0), obs.std(0)
+    std = np.where(std > 1e-5, std, 1.0)
+    order = np.random.default_rng(0).permutation(len(rows))
+    held = order[: min(CAP, max(1, round(HELD * len(rows))))]
+    seen = order if len(rows) < 2 else order[len(held) :]
+    pick = lambda index: (jnp.asarray((obs[index] - mean) / std), jnp.asarray(action[index]), whose[index])
+    net, code = _fit(key, hypers, pick(seen), pick(held), len(parts), task.actions)
+    return Clone(net, code, mean, std)
+
+
+@partial(jax.jit, static_argnames=("count", "actions"))
+def _fit(key: Key, hypers: Hypers, seen: Any, held: Any, count: int, actions: Box | Discrete) -> tuple[Any, Array]:
+    k1, k2 = jax.random.split(key)
+    outputs = actions.n if isinstance(actions, Discrete) else 2 * actions.width
+    sizes = (seen[0].shape[-1] + hypers.code, *[hypers.width] * hypers.depth, outputs)
+    first = (mlp_init(k1, sizes, last=0.01), 0.1 * jax.random.normal(k2, (count, hypers.code)))
+
+    def fit(params: Any, rows: Any) -> Array:
+        net, code = params
+        return -jnp.mean(log_likelihood(net, jnp.concatenate([rows[0], code[rows[2]]], -1), rows[1], actions))
+
+    def loss(params: Any, rows: Any) -> tuple[Array, None]:
+        return fit(params, rows) + hypers.keep * jnp.mean(jnp.sum(jnp.square(params[1]), -1)), None
+
+    def update(learner: Learner, at: tuple[Key, Array]) -> tuple[Learner, None]:
+        index = jax.random.randint(at[0], (hypers.batch_size,), 0, seen[0].shape[0])
+        rate = adam(at[1], cosine(at[1], hypers.lr, hypers.updates, 0.1), hypers.decay)
+        return descend(learner, rate, loss, jax.tree.map(lambda leaf: jnp.asarray(leaf)[index], seen))[0], None
+
+    def round_(carry: Any, at: tuple[Key, Array]) -> tuple[Any, None]:
+        learner, kept, lowest = carry
+        counts = at[1] * hypers.per_round + jnp.arange(hypers.per_round)
+        learner, _ = jax.lax.scan(update, learner, (jax.random.split(at[0], hypers.per_round), counts))
+        nll = fit(learner.params, held)
+        kept = jax.tree.map(lambda new, old: jnp.where(nll < lowest, new, old), learner.params, kept)
+        return (learner, kept, jnp.minimum(nll, lowest)), None
+
+    keys = jax.random.split(jax.random.fold_in(key, 1), ROUNDS)
+    (_, kept, _), _ = jax.lax.scan(round_, (start(first), first, jnp.asarray(jnp.inf)), (keys, jnp.arange(ROUNDS)))
+    return kept
+
+
+def act(key: Key, cloned: Clone, whose: Array, obs: Array, actions: Box | Discrete) -> Array:
+    """What would be done in part `whose` [...] where `obs` [..., S] is seen: a draw [..., A]."""
+    x = jnp.concatenate([(obs - cloned.mean) / cloned.std, jnp.asarray(cloned.code)[whose]], -1)
+    said = mlp(cloned.net, x)
+    if isinstance(actions, Discrete):
+        return jax.nn.one_hot(jax.random.categorical(key, said), actions.n)
+    mean, log_std = jnp.split(said, 2, -1)
+    drawn = jnp.tanh(mean + jnp.exp(jnp.clip(log_std, -5.0, 2.0)) * jax.random.normal(key, mean.shape))
+    return (jnp.array(actions.low) + jnp.array(actions.high)) / 2 + half(actions) * drawn

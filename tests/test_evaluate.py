@@ -1,0 +1,324 @@
+"""Policies judged side by side, tiny: what methods say, what the log's own behaviour earned, what is not known."""
+
+import json
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from kept import Shelf
+
+import offing
+from offing.__main__ import main
+from offing.planner import rppo
+from offing.posterior import linear
+from offing.posterior.replay import Replay
+from offing.posterior.spaces import SMALL
+from offing.report.evaluation import evaluation_dict, summary
+from offing.report.evaluation_page import evaluation_page
+from offing.tune.judge import METHODS, acts_like, judge_all, logged, packed, unpacked
+from offing.tune.more_data import SHARES, thinned
+from offing.types import BadInput, Box, Dataset, Policy, Task, Transition
+from offing.value.backtest import EPISODES, Backtest, backtest, cut
+from offing.value.horizon import horizon
+from offing.value.law import Law, fit, needed
+
+TINY = replace(SMALL, width=8, batch_size=16, updates=40, members=2, elites=2)
+MODELS = (TINY, replace(TINY, own=0.1))
+KEY = jax.random.key(0)
+FACTS = {
+    "data": "a log",
+    "fingerprint": "f",
+    "run": "r",
+    "rows": 400,
+    "seed": 0,
+    "scale": "smoke",
+    "version": "0",
+    "device": "cpu",
+    "jax": "0",
+    "seconds": 1.0,
+}
+
+
+def lean(params, memory, seen, key):
+    """Right where a weighted sum of what is seen is above 0, else left."""
+    return jax.nn.one_hot((seen.obs @ params > 0).astype(int), 2), memory
+
+
+@pytest.fixture(scope="module")
+def log():
+    log = offing.load("offing:cartpole", 400)
+    return log._replace(task=log.task._replace(horizon=30))
+
+
+@pytest.fixture(scope="module")
+def policies(log):
+    recalls = rppo.blank(rppo.Hypers(core="gru", width=4), 4, log.task)
+    return {"lean": Policy(jnp.array([0.0, 0.1, 1.0, 0.5]), (), lean), "recalls": recalls}
+
+
+@pytest.fixture(scope="module")
+def found(log, policies):
+    shelf = Shelf()
+    asked = {"scale": "smoke", "copies": 4, "shelf": shelf}
+    return offing.evaluate(KEY, log, MODELS, policies, **asked), asked
+
+
+@pytest.fixture(scope="module")
+def told(found):
+    return evaluation_dict(found[0], FACTS)
+
+
+# ---- who says what
+
+
+def test_every_method_that_can_judge_a_policy_does_and_the_others_say_why(found):
+    result = found[0]
+    assert set(result.estimates["lean"]) == set(METHODS)
+    assert set(result.estimates["recalls"]) == {"predictive", "is", "dr"}
+    assert result.left_out["lean"] == {}
+    assert set(result.left_out["recalls"]) == {"fqe", "dualdice"}
+    assert "remembers" in result.left_out["recalls"]["fqe"]
+    for judged in result.estimates.values():
+        ours = judged["predictive"]
+        assert ours.returns is not None
+        assert ours.estimate.members == result.worlds.members  # all folds: it was trained in none of them
+        assert judged["is"].returns is not None
+    assert result.estimates["lean"]["fqe"].returns is None
+
+
+def test_a_memory_may_be_emptied_if_that_is_asked_for(log, policies, found):
+    jury = judge_all(KEY, log, policies, found[0].worlds, ["fqe"], "smoke", forget=True)
+    assert jury.left_out == {"lean": {}, "recalls": {}}
+    assert "another policy" in jury.judged["recalls"]["fqe"].notes[0]
+    assert "another policy" not in jury.judged["lean"]["fqe"].notes[0]
+
+
+def test_a_bag_of_transitions_gets_what_can_read_it(log, policies, found):
+    loose = log._replace(data=log.data._replace(episode=np.full_like(log.data.episode, -1)))
+    lean_alone = {"lean": policies["lean"]}
+    jury = judge_all(KEY, loose, lean_alone, found[0].worlds, ["is", "fqe", "dr"], "smoke")
+    assert set(jury.judged["lean"]) == {"fqe"}
+    assert set(jury.left_out["lean"]) == {"is", "dr"}
+    assert "bag of transitions" in jury.left_out["lean"]["is"]
+    seen = np.zeros((2, log.data.rows), bool)
+    with pytest.raises(BadInput, match="bag of transitions"):
+        backtest(KEY, found[0].worlds, loose.data, seen)
+
+
+def test_what_was_kept_is_not_done_again_and_gives_the_same(found, log, policies):
+    result, asked = found
+    before = asked["shelf"].puts
+    again = offing.evaluate(KEY, log, MODELS, policies, **asked)
+    assert asked["shelf"].puts == before
+    assert evaluation_dict(again, FACTS) == evaluation_dict(result, FACTS)
+
+
+def test_a_judgement_survives_the_shelf(found):
+    for judged in found[0].estimates["lean"].values():
+        back = unpacked(packed(judged))
+        assert (back.health, back.notes) == (judged.health, judged.notes)
+        for one, other in ((back.estimate, judged.estimate), (back.returns, judged.returns)):
+            assert (one is None) == (other is None)
+            if one is not None and other is not None:
+                np.testing.assert_array_equal(one.returns, other.returns)
+                assert one.interval(0.8) == other.interval(0.8)
+
+
+def test_what_the_log_says_of_its_actions_goes_to_those_who_weigh_by_it(log):
+    says = log._replace(logp=np.zeros(len(log.data.episode), np.float32))
+    assert logged("is", says) == logged("dr", says) == {"logp": says.logp}
+    assert logged("fqe", says) == logged("is", log) == {}
+
+
+def test_policies_are_told_apart_by_what_they_do(log, policies):
+    other = replace(policies["lean"], params=-policies["lean"].params)
+    assert acts_like(policies["lean"], log) != acts_like(other, log)
+    assert acts_like(policies["lean"], log) == acts_like(replace(other, params=2 * policies["lean"].params), log)
+
+
+def test_unknown_methods_are_refused(log, policies):
+    with pytest.raises(BadInput, match="crystal ball: no such method"):
+        offing.evaluate(KEY, log, MODELS, policies, ["crystal ball"])
+
+
+# ---- on paper
+
+
+def test_the_json_has_what_was_promised(told):
+    json.dumps(told, allow_nan=False)
+    assert told["online_samples"] == 0
+    for methods in told["estimates"].values():
+        for one in methods.values():
+            assert set(one) >= {"median", "interval", "level", "health"}
+            assert one["interval"][0] <= one["median"] <= one["interval"][1]
+    assert {"backtest", "horizon", "more_data", "checks"} <= set(told)
+    assert told["more_data"]["extrapolation"] is True
+    assert [
+        round(p["rows"] / told["more_data"]["points"][-1]["rows"], 3) for p in told["more_data"]["points"]
+    ] == [
+        *SHARES,
+        1.0,
+    ]
+
+
+def test_page_and_terminal_say_the_same(told, tmp_path):
+    page, lines = evaluation_page(told), "\n".join(summary(told, tmp_path))
+    for method in ("fqe", "is", "dr", "dualdice"):
+        sentence = told["estimates"]["lean"][method]["explained"]
+        assert sentence in lines
+        assert sentence.replace("'", "&#39;") in page
+    assert "left out; it judges what acts on the observation alone" in lines
+    assert "By extrapolation" in lines
+    assert "By extrapolation" in page
+    assert "<script" not in page
+    for check in told["checks"]:
+        assert (f"{check['question']} {check['sentence']}" in lines) == (not check["passed"])
+
+
+def test_the_command(tmp_path, capsys, monkeypatch):
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\n\ndef push(obs):\n    return (obs[:, 2] > 0).astype(int)\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    asked = ["evaluate", "offing:cartpole", "--rows", "400", "--scale", "smoke", "--out", "out"]
+    assert main([*asked, "--policy", "mine:push", "--policy", "mine:push"]) == 2
+    assert "twice" in capsys.readouterr().err
+    asked += ["--policy", "mine:push", "--methods", "fqe"]
+    assert main(asked) == 0
+    shown = capsys.readouterr().out
+    assert "online samples used: 0" in shown
+    told = json.loads((tmp_path / "out" / "evaluation.json").read_text())
+    assert set(told["estimates"]["mine:push"]) == {"predictive", "fqe"}
+    assert (tmp_path / "out" / "evaluation.html").exists()
+    assert main(asked) == 0
+    assert "already finished" in capsys.readouterr().err
+    assert main([*asked, "--level", "2"]) == 2
+
+
+# ---- closed forms
+
+
+def test_the_law_is_found_and_read_off_beyond_what_was_seen():
+    rows = np.array([1_000.0, 2_000.0, 4_000.0, 8_000.0])
+    law = fit(rows, 3e4 / rows)
+    assert law.slope == pytest.approx(3e4, rel=1e-3)
+    assert law.rows(1.0) == pytest.approx(3e4, rel=1e-3)
+    law = fit(rows, 3e4 / rows + 2.0)
+    assert (law.slope, law.floor) == (pytest.approx(3e4, rel=0.05), pytest.approx(2.0, rel=0.05))
+    assert law.rows(1.9) == np.inf
+    assert Law(10.0, 1.0).at(5.0) == 3.0
+
+
+def test_rows_needed_come_with_what_else_is_compatible():
+    rows = np.array([1_000.0, 2_000.0, 4_000.0])
+    y = 1e4 / rows
+    drawn = np.concatenate([np.tile(y, (50, 1)), np.tile(2 * y, (45, 1)), np.tile(np.full(3, 9.0), (5, 1))])
+    found = needed(rows, y, drawn, share=0.25)
+    assert (found.rows, found.low) == (pytest.approx(16e3, rel=1e-3), pytest.approx(16e3, rel=1e-3))
+    assert found.high == pytest.approx(16e3, rel=1e-3)  # twice as much everywhere falls alike
+    assert needed(rows, y, drawn, share=0.25, level=0.99).high > 1e5  # some have a floor
+    assert needed(rows, y, drawn, share=2.0).rows < 4_000
+
+
+def test_the_horizon_ends_where_error_outgrows_spread():
+    steps = np.array([1, 2, 4, 8])
+    curve = lambda error, spread: Replay(np.array([0.5]), steps, np.array([error]), np.array([spread]), None, 0.5)  # type: ignore[arg-type]
+    good = horizon(curve([1.0, 2, 4, 8], [1.0, 2, 4, 8]), 10)
+    assert (good.trusted, good.last, good.share) == (8, 8, 0.8)
+    late = horizon(curve([1.0, 2, 4, 8], [1.0, 2, 4, 4]), 10)
+    assert (late.trusted, late.last) == (4, 4)
+    timid = horizon(curve([1.0, 2, 4, 8], [3.0, 6, 4, 8]), 10)  # over-dispersed first: wide, and not wrong
+    assert (timid.trusted, timid.last, timid.agree.tolist()) == (8, 8, [False, False, True, True])
+    assert horizon(curve([2.0, 2, 4, 8], [1.0, 2, 4, 8]), 10).trusted == 0
+    assert horizon(None, 10) is None
+
+
+def test_blocks_are_in_order_and_none_is_thin():
+    assert cut([3]) == []
+    assert [block.tolist() for block in cut([3, 5, 7])] == [[3, 5, 7]]
+    blocks = cut(range(0, 90, 2))
+    assert np.concatenate(blocks).tolist() == list(range(0, 90, 2))
+    assert min(map(len, blocks)) >= 4
+    assert sum(map(len, cut(range(5_000)))) == EPISODES
+
+
+def test_fewer_rows_are_whole_episodes_of_the_same_folds(log):
+    parts = offing.split(log.data, 0)[0]
+    before: list[set[int]] = [set(), set()]
+    for share in SHARES:
+        thin = thinned(log.data, parts, share, seed=0)
+        assert thin.train.shape == parts.train.shape
+        for fold, size in enumerate(thin.sizes):
+            rows = set(thin.train[fold, :size].tolist())
+            assert len(rows) == size == max(2, round(share * parts.sizes[fold]))
+            assert before[fold] <= rows <= set(parts.train[fold, : parts.sizes[fold]].tolist())
+            before[fold] = rows
+            kept, whole = (
+                np.bincount(np.asarray(log.data.episode)[list(r)]) for r in (rows, range(log.data.rows))
+            )
+            assert np.sum((kept > 0) & (kept < whole[: len(kept)])) <= 1  # the last one is cut
+
+
+# ---- the log's own behaviour, where the world is known
+
+
+def pushed(seed=0, steps=12, episodes=48):
+    """s' = 0.9 s + u + noise pays s; whoever drove pushed up in the first half of the log and down in the rest."""
+    rng = np.random.default_rng(seed)
+    mean = np.where(np.arange(episodes) < episodes // 2, 0.6, -0.6)[:, None, None]
+    action = (mean + 0.1 * rng.standard_normal((episodes, steps, 1))).astype(np.float32)
+    obs = np.zeros((episodes, steps + 1, 1), np.float32)
+    obs[:, 0] = 0.3 * rng.standard_normal((episodes, 1))
+    for t in range(steps):
+        obs[:, t + 1] = 0.9 * obs[:, t] + action[:, t] + 0.05 * rng.standard_normal((episodes, 1))
+    flat = lambda a: a.reshape(-1, 1)
+    now = flat(obs[:, :-1])
+    rows = Transition(now, flat(action), now[:, 0], flat(obs[:, 1:]), flat(action), np.zeros(len(now), np.float32))
+    data = Dataset(rows, obs[:, 0], np.repeat(np.arange(episodes), steps), np.asarray(len(now), np.int32))
+    task = Task(steps, 0.95, Box((-1.0,), (1.0,)))
+    return data, task, linear.fit(jax.random.key(3), linear.Hypers(noise=0.05, members=8), data, task)
+
+
+@pytest.fixture(scope="module")
+def drifting():
+    return pushed()
+
+
+def test_behaviours_that_follow_each_other_are_foretold_one_by_one(drifting):
+    data, _, worlds = drifting
+    found = backtest(KEY, worlds, data, np.zeros((1, data.rows), bool))
+    assert [block.first for block in found.blocks] == sorted(block.first for block in found.blocks)
+    up, down = found.blocks[0], found.blocks[-1]
+    assert up.logged > 15 > 0 > -15 > down.logged
+    for block in (up, down):  # a clone of both together would push nowhere
+        assert block.predicted.median == pytest.approx(block.logged, abs=4.0)
+    assert found.held
+    assert found.conformal.policies == len(found.blocks) == 10
+    assert np.isfinite(found.conformal.factor)
+    few = Backtest(found.blocks[:5], 0.9)
+    assert few.conformal.factor == np.inf
+    assert "too few" in few.conformal.note
+
+
+def test_worlds_that_pay_the_other_way_are_found_out(drifting):
+    data, _, worlds = drifting
+    contrary = data._replace(steps=data.steps._replace(reward=-data.steps.reward))
+    found = backtest(KEY, worlds, contrary, np.zeros((1, data.rows), bool))
+    assert found.inside == 0
+    assert not found.held
+
+
+def test_episodes_that_every_world_saw_prove_nothing(drifting):
+    data, _, worlds = drifting
+    with pytest.raises(BadInput, match="too few"):
+        backtest(KEY, worlds, data, np.ones((1, data.rows), bool))
+
+
+def test_an_episode_that_was_cut_is_foretold_to_where_it_was_cut(drifting):
+    data, task, worlds = drifting
+    longer = replace(worlds, task=task._replace(horizon=24))
+    found = backtest(KEY, longer, data, np.zeros((1, data.rows), bool))
+    assert found.blocks[0].predicted.median == pytest.approx(found.blocks[0].logged, abs=4.0)
