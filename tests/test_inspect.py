@@ -171,7 +171,7 @@ def test_copies_of_rows_and_of_episodes_are_counted():
 def test_numbers_agree_with_plain_loops(name, monkeypatch):
     log = offing.load(name, 3000, 1)
     whole = inspect(log)
-    monkeypatch.setattr("offing.data.inspect.CELLS", 100)  # many chunks, the same numbers
+    monkeypatch.setattr("offing.data._glance.CELLS", 100)  # many chunks, the same numbers
     found = inspect(log)
     data, told = log.data, found["episodes"]
     rows = slice(0, data.rows)

@@ -1,9 +1,9 @@
 """Do all episodes pay by one rule? Rewards whose sign, unit or goal changes between them teach a world nothing.
 
-As `inspect.controllers` asks who drove, this asks who paid: for k = 1 and 2, episodes are dealt to k predictors of
-the reward from observation, action and next observation, each to the one that foretells half of its rows best; the
-other half says how well. A log whose every reward has the wrong sign pays by one rule too: that is another task,
-and only somebody who knows what is good can tell.
+As `_drivers` asks who drove, this asks who paid: for k = 1 and 2, episodes are dealt to k predictors of the reward
+from observation, action and next observation, each to the one that foretells half of its rows best; the other half
+says how well. A log whose every reward has the wrong sign pays by one rule too: that is another task, and only
+somebody who knows what is good can tell.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ._drivers import FEATURES, PLAINLY, STEPS, TURNS, dealt
+from ._glance import first_rows, glance, rows_of, scaled
+from ._guess import WIDE, features
 from .dataset import Log
-from .inspect import FEATURES, PLAINLY, STEPS, TURNS, WIDE, _dealt, _features, _scaled, first_rows, glance, rows_of
 
 LEAST = 0.05  # of the rewards' variance that a second rule must add to be one
 
@@ -47,7 +49,7 @@ def rules(log: Log, seed: int = 0) -> Rules | None:
     state = []
     for column in (data.obs, data.action, data.next_obs):
         seen = glance(column, data.count)
-        state.append(_scaled(column[rows], seen.mean, seen.std))
+        state.append(scaled(column[rows], seen.mean, seen.std))
     wide = np.concatenate(state, 1)
     if wide.shape[1] > WIDE:
         wide = wide @ rng.normal(size=(wide.shape[1], WIDE)) / np.sqrt(wide.shape[1])
@@ -55,7 +57,7 @@ def rules(log: Log, seed: int = 0) -> Rules | None:
     if y.var() <= 1e-12 * (1 + np.square(y).mean()):
         return Rules(1.0, 1.0, len(long))
     y = (y - y.mean()) / y.std()
-    x = _features(wide.shape[1], FEATURES // 4, rng)(wide).reshape(len(long), steps, -1)
+    x = features(wide.shape[1], FEATURES // 4, rng)(wide).reshape(len(long), steps, -1)
     explained = lambda weight: 1 - float(np.mean((x[:, 1::2] @ weight - y[:, 1::2]) ** 2) / y[:, 1::2].var())
-    best = lambda k: float(np.clip(max(map(explained, _dealt(x[:, 0::2], y[:, 0::2], k, rng))), 0, 1))
+    best = lambda k: float(np.clip(max(map(explained, dealt(x[:, 0::2], y[:, 0::2], k, rng))), 0, 1))
     return Rules(best(1), best(2), len(long))

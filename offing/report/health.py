@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..data.inspect import FOLLOWS, SLIVER, TAKEN
+from ..data._advice import FOLLOWS, SLIVER, TAKEN
 from ..data.rules import LEAST
 from ..pil import THRESHOLD
 from ..tune.evaluate import Evaluation
