@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from offing.report.verdict import GUARDED
 from offing.value import metrics
 
 ENDLESS = ("fqe", "dr", "dualdice")  # what these estimate has no time limit, and neither has their truth
@@ -132,6 +133,33 @@ def _row(task: str, pool: str, rows: int, method: str, records: list[Record], f:
     )
 
 
+def split(records: list[Record], truths: list[Record]) -> list[str]:
+    """The posterior's figures for policies whose imagined episodes stay where the log has been, and for others.
+
+    Told apart by its own figure of health: the share of episodes that were stopped for leaving what the log knows.
+    """
+    lines = []
+    for (task, pool, _), methods in groups(records).items():
+        parts: dict[str, list[tuple[float, bool]]] = {"at most": [], "more than": []}
+        for record in methods.get("predictive", []):
+            truth = truth_of(record, truths)
+            if truth is None:
+                continue
+            true, size = np.array(truth["value"]), float(np.ptp(truth["value"]))
+            off, pairs = np.abs(record["value"]["median"] - true) / size, np.array(record["value"]["interval"])
+            inside = (pairs[:, 0] <= true) & (true <= pairs[:, 1])
+            for each in zip(off.tolist(), inside.tolist(), record["health"]["guarded"], strict=True):
+                parts["at most" if each[2] <= GUARDED else "more than"].append(each[:2])
+        for word, found in parts.items():
+            if found:
+                off, inside = zip(*found, strict=True)
+                lines.append(
+                    f"- {task}, {pool}, {word} {GUARDED:.0%} of episodes stopped where the log ends: {len(found)} "
+                    f"judgements, error {np.mean(off):.3f}, interval covers {covers(list(inside))}"
+                )
+    return lines
+
+
 def account(records: list[Record], truths: list[Record]) -> list[str]:
     """Whether the posterior reaches what it is due to reach, pool by pool and over all of them."""
     lines, errors, rivals, ranks, inside = [], [], [], [], []
@@ -154,6 +182,7 @@ def account(records: list[Record], truths: list[Record]) -> list[str]:
     yes = lambda reached: "reached" if reached else "NOT reached"
     return [
         *lines,
+        *split(records, truths),
         f"- error over FQE's, on average: {ratio:.2f}, due {RATIO} at most: {yes(ratio <= RATIO)}",
         f"- Spearman on average: {rank:.2f}, due {RANK} at least: {yes(rank >= RANK)}",
         f"- interval covers {covers(inside)}, due {COVERS[0]:.0%} to {COVERS[1]:.0%}: "

@@ -102,6 +102,16 @@ def test_the_account_says_what_is_reached_and_what_is_not():
     assert judged.account([said()], [TRUTH]) == ["nothing has been both judged and played yet"]
 
 
+def test_policies_that_the_log_supports_are_told_from_the_others():
+    record = said()
+    record["health"]["guarded"] = [0.0, 0.0, 0.9, 0.9]
+    one, other = judged.split([record], [TRUTH])
+    assert "at most 5%" in one
+    assert "2 judgements, error 0.050, interval covers 100%" in one  # 4 and 0 of 40
+    assert "more than 5%" in other
+    assert "2 judgements, error 0.175, interval covers 50%" in other  # 4 and 10, the last outside
+
+
 def test_the_table_has_a_row_for_each_method():
     told = judged.table([said("fqe", TRUTH["endless"]), said()], [TRUTH])
     rows = [line for line in told.splitlines() if line.startswith("| t |")]
