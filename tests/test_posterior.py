@@ -17,7 +17,7 @@ from offing.posterior.replay import FEWEST, SCALES, replay, segments
 from offing.posterior.spaces import SCALES as NAMES
 from offing.posterior.spaces import space
 from offing.tune import sweep as sweeping
-from offing.tune.choose import best
+from offing.tune.choose import best, rated
 from offing.types import BadInput, Box, Dataset, Posterior, Predict, Task, Transition
 
 S, A = 3, 2
@@ -641,7 +641,7 @@ def test_worlds_step_from_level_to_level_and_end_there():
 
 
 def test_ends_are_kept_from_their_own_best_round():
-    """Where ends are a coin's, whose head is at its best before it has learned them by heart, and the rest is not."""
+    """Ends are a coin's here: their head is at its best before it knows them by heart, and the rest is not."""
     data, split = bent(rows=400, noise=0.0), parts([range(150), range(150, 300)], range(300, 400), 400)
     done = (np.random.default_rng(5).uniform(size=400) < 0.3).astype(np.float32)
     data = data._replace(steps=data.steps._replace(done=done))
@@ -849,3 +849,17 @@ def test_a_target_that_is_all_but_linear_is_learned_as_well_as_one_that_bends():
 def test_a_space_that_does_not_exist_is_told_which_do():
     with pytest.raises(BadInput, match=", ".join(NAMES)):
         space("huge")
+
+
+def test_a_shape_learns_at_the_rate_at_which_its_plainest_setting_is_likeliest():
+    data, split = bent(rows=400, noise=0.0), parts([range(150), range(150, 300)], range(300, 400), 400)
+    base = replace(TINY, updates=200, lr=3e-2, rates=(1e-4, 1.0, 1e-2))
+    still = replace(base, depth=3, rates=(1.0,))
+    apart = [replace(base, depth=1, lr=lr) for lr in (1e-2, 1e-5)]  # whoever varies rates has chosen them
+    settings = [replace(base, prior_scale=1.0, lr=3e-2), base, still, *apart]
+    found = rated(jax.random.key(2), data, split, settings)
+    assert [setting.lr for setting in found] == [3e-2, 3e-2, 3e-2, 1e-2, 1e-5]
+    slow = [replace(setting, lr=1e-5, rates=(1.0, 3e3)) for setting in settings[:2]]
+    found = rated(jax.random.key(2), data, split, slow)
+    np.testing.assert_allclose([setting.lr for setting in found], 3e-2)
+    assert [setting.prior_scale for setting in found] == [1.0, 0.0]

@@ -56,6 +56,7 @@ class Hypers:
     batch_size: int = 256
     updates: int = 20_000
     lr: float = 1e-3
+    rates: tuple[float, ...] = (1.0,)  # times lr that `choose_posterior` tries, before all else
     final_lr: float = 0.1  # of lr, at the end of the cosine
     decay: float = 2.5e-5
     clamp: float = 0.01

@@ -18,15 +18,16 @@ SMALL = Hypers(
     members=8,
     elites=8,
     batch_size=128,
-    lr=2e-2,
+    lr=1e-2,
+    rates=(0.3, 1.0, 3.0),
     final_lr=0.01,
 )
-DEEP = replace(SMALL, width=96, depth=3, activation="relu", beta=1.0, members=5, elites=5, lr=1e-2)
+DEEP = replace(SMALL, width=96, depth=3, activation="relu", beta=1.0, members=5, elites=5)
 # The paper's table for Brax and D4RL (3x200, ten members, eight kept, batch 256), and one layer more.
 PAPER = Hypers(width=200, depth=3, activation="relu", members=10, elites=8, updates=40_000)
 
 # For logs of 10^4 rows and more on a GPU.
-LARGE = replace(PAPER, updates=80_000, wary=True)
+LARGE = replace(PAPER, updates=80_000, rates=(0.3, 1.0, 3.0), wary=True)
 
 SCALES = ("smoke", "quick", "standard", "large", "paper")
 
@@ -38,11 +39,11 @@ def space(scale: str, rows: int = 0) -> list[Hypers]:
     """The settings of that scale: `quick` 12 and `standard` 24 for a CPU, `large` 4 and `paper` 48 for a GPU.
 
     `smoke` is 4 that train for a moment: they show that a log goes through, and their numbers mean nothing.
-    From LONG `rows` on, `quick` and `standard` train three times as long: there updates, not rows, limit a fit.
+    From LONG `rows` on, `quick` and `standard` train twice as long: there updates, not rows, limit a fit.
     """
-    times = 3 if rows >= LONG else 1
+    times = 2 if rows >= LONG else 1
     if scale == "smoke":
-        tiny = replace(SMALL, width=8, members=2, elites=2, updates=40)
+        tiny = replace(SMALL, width=8, members=2, elites=2, updates=40, rates=(1.0,))
         return [*grid(replace(tiny, depth=1), own=(0.3, 1.0)), *grid(replace(tiny, depth=2), own=(0.3, 1.0))]
     if scale == "quick":
         return _around(SMALL, DEEP, pairs=PLAIN, updates=2_000 * times)

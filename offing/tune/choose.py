@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..data import Log, Split, split, take
+from ..hypers import groups
 from ..pil import PIL, chance, evenly, evidence, judge, say
 from ..planner._plan import Planned, plan
 from ..posterior import ensemble
@@ -58,14 +59,16 @@ def choose_posterior(
 ) -> PosteriorChoice:
     """phi_I, phi_II = argmin PIL subject to E ~ V (Algorithms 1 and 2, first line), on held-out episodes.
 
-    The variance of chance is asked once, of the setting that predicts held-out rows best, and shared: it is
-    the log's, not the model's. If no setting is calibrated, the likeliest is taken and the notes say so.
+    Learning rates come first (`rated`). The variance of chance is asked once, of the setting that predicts
+    held-out rows best, and shared: it is the log's, not the model's. If no setting is calibrated, the likeliest is
+    taken and the notes say so.
     """
     if len({setting.folds for setting in settings}) != 1:
         raise BadInput("settings with different numbers of folds cannot be compared: they hold out different rows")
     data, task = log.data, log.task
     parts, notes = split(data, seed, settings[0].folds)
     held = take(data, parts.held)
+    settings = rated(key, data, parts, settings, shelf, progress, engine)
     fitted = _fit("fit", key, data, parts, settings, shelf, progress, engine)
     worlds = [ensemble.posterior(f, h, data, task) for f, h in zip(fitted, settings, strict=True)]
 
@@ -131,6 +134,36 @@ def best(totals: Sequence[float], balanced: Sequence[bool], nll: Sequence[float]
     """
     ranked = np.where(balanced, totals, np.inf) if any(balanced) else np.asarray(nll)
     return int(np.argmin(np.nan_to_num(ranked, nan=np.inf)))  # a fit that diverged is nobody's choice
+
+
+def rated(
+    key: Key,
+    data: Dataset,
+    parts: Split,
+    settings: Sequence[ensemble.Hypers],
+    shelf: Shelf | None = None,
+    progress: Progress | None = None,
+    engine: Engine | None = None,
+) -> list[ensemble.Hypers]:
+    """The settings, those of one shape at the rate that suits it: where its plainest setting is likeliest.
+
+    Which rate suits is the log's affair. A smooth log is learned ten times as well at a bold one, and one of
+    collisions not at all; and spread, which is what settings of a shape differ by, does not ask for another.
+    """
+    found, asked = list(settings), []
+    for group in groups(settings):
+        alike = [settings[i] for i in group.index]
+        plain = min(alike, key=lambda s: (s.prior_scale, s.bootstrap, s.jitter, s.ridge, 1 - s.own))
+        if len(plain.rates) > 1 and len({setting.lr for setting in alike}) == 1:
+            asked.append((group.index, [replace(plain, lr=plain.lr * rate) for rate in plain.rates]))
+    tried = [setting for _, many in asked for setting in many]
+    fitted = iter(_fit("rate", key, data, parts, tried, shelf, progress, engine) if tried else [])
+    for index, many in asked:
+        nll = [float(np.mean(next(fitted).nll)) for _ in many]
+        best = many[int(np.argmin(np.nan_to_num(nll, nan=np.inf)))]
+        for i in index:
+            found[i] = replace(found[i], lr=best.lr)
+    return found
 
 
 def _fit(
