@@ -224,8 +224,9 @@ def _says_logp(folder: Path, episodes: int, notes: list[str]) -> bool:
 
 def _fits(group: h5py.Group) -> bool:
     logp, rewards = group.get(LOGP), group.get("rewards")
-    both = isinstance(logp, h5py.Dataset) and isinstance(rewards, h5py.Dataset)
-    return both and logp.dtype.kind == "f" and logp.shape == rewards.shape
+    if not isinstance(logp, h5py.Dataset) or not isinstance(rewards, h5py.Dataset):
+        return False
+    return logp.dtype.kind == "f" and logp.shape == rewards.shape
 
 
 def _hdf5(folder: Path, name: str, episodes: int, form: str) -> Iterator[Episode]:
