@@ -21,7 +21,7 @@ from offing.types import Box, Dataset, Policy, Task, Transition
 
 HORIZON = 60
 QUESTIONS = ("hang together", "know how wrong", "where the log has been", "earn more than", "narrow enough")
-TINY = replace(SMALL, width=16, batch_size=32, updates=300, members=3, elites=3)
+TINY = replace(SMALL, width=16, batch_size=32, updates=300, members=3, elites=3, rates=(1.0,))
 MODELS = (TINY, replace(TINY, own=0.1, shared=1.0))
 PLANS = (replace(PLAN, steps=24_000, envs=30, segment=25, minibatches=3, width=16),)
 KEY = jax.random.key(0)

@@ -258,7 +258,7 @@ def test_brax_pools_are_judged_without_a_simulator(tmp_path, monkeypatch, capsys
         for r in records[::2]
     ]
     assert judged.table(records, truths).count("| hopper | iql |") == 3  # two values and a return
-    assert "sorel" not in judged.table(records, truths)  # one policy is no pool
+    assert "| hopper | sorel" not in judged.table(records, truths)  # one policy is no pool
 
 
 # ---- the online baseline beside an offline choice

@@ -11,7 +11,9 @@ import offing
 from offing.posterior import spaces
 from offing.tune.choose import TABLE, limited, tabled
 
-MODELS = [replace(spaces.SMALL, width=16, updates=60, members=3, elites=2, own=own) for own in (0.1, 1.0)]
+MODELS = [
+    replace(spaces.SMALL, width=16, updates=60, members=3, elites=2, own=own, rates=(1.0,)) for own in (0.1, 1.0)
+]
 PLANS = offing.rppo_space("smoke")
 
 
