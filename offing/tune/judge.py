@@ -12,7 +12,7 @@ import numpy as np
 
 from ..data import Log
 from ..pil import PIL
-from ..types import BadInput, Key, Policy, Posterior, Progress
+from ..types import BadInput, BadPolicy, Key, Policy, Posterior, Progress
 from ..value import dice, fqe, importance
 from ..value._pool import memoryless, remembers
 from ..value._view import alone
@@ -92,6 +92,8 @@ def judge_all(
                 jury.left_out[name][method] = REMEMBERS
         try:
             found = kept(shelf, f"judged-{method}", lambda m=method, a=able: ask(m, a) if a else [])
+        except BadPolicy:  # not the method's fault, nor the log's
+            raise
         except BadInput as error:  # the log is not one that this method can read
             jury.left_out.update({name: {**jury.left_out[name], method: str(error)} for name in able})
             continue

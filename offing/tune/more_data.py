@@ -82,34 +82,46 @@ def more_data(
 
     `now` is what each policy is worth by all rows.
     """
-    data, setting = log.data, choice.points[choice.index]
-    parts, _ = split(data, seed, setting.folds)
-    k1, k2 = jax.random.split(key)
-    held = take(data, parts.held)
-    entries = [Entry(setting, thinned(data, parts, share, seed)) for share in SHARES]
-    run = _fitter(bool(np.any(data.steps.done[: data.rows])), ensemble.walled(data))
-    args = jax.device_put((k1, data._replace(starts=np.zeros((0, 1)))))
-    each = setting.folds * setting.members * len(data.episode) * (data.steps.obs.shape[1] + 2) * 8
-    fitted = sweep("rows", run, entries, *args, bytes_each=each, shelf=shelf, progress=progress, engine=engine)
-    worlds = [ensemble.posterior(f, setting, data, log.task, float(choice.picked.noise_scale)) for f in fitted]
-    worlds = [*(limited(world, held) for world in worlds), choice.picked]
+    data, (k1, k2) = log.data, jax.random.split(key)
+    parts, _ = split(data, seed, choice.points[choice.index].folds)
+    held, shares = take(data, parts.held), np.array([*SHARES, 1.0])
+    worlds = [*_fewer(k1, log, choice, parts, seed, shelf, progress, engine), choice.picked]
     losses = [judge(evidence(world, held), choice.pil.noise, choice.share) for world in worlds]
-    shares = np.array([*SHARES, 1.0])
     whole = fitted_on(log, choice, seed).sizes.sum()  # what worlds learn from once nothing is held out
     rows = data.rows * shares * parts.sizes.sum() / whole
+    refitted = bool(rows[-1] < data.rows)
+    at = np.r_[rows, data.rows] if refitted else rows
     widths = {}
     for name, policy in policies.items():
-        found = [
-            rolled(jax.random.fold_in(k2, i), policy, tabled(world), COPIES, sampled)[0]
-            for i, world in enumerate(worlds)
-        ]
-        told = [_told(f, w, log, loss, s) for f, w, loss, s in zip(found, worlds, losses, shares, strict=True)]
-        refitted = rows[-1] < data.rows
-        at = np.r_[rows, data.rows] if refitted else rows
+        told = []
+        for i, (world, loss) in enumerate(zip(worlds, losses, strict=True)):
+            found = rolled(jax.random.fold_in(k2, i), policy, tabled(world), COPIES, sampled)[0]
+            told.append(_told(found, world, log, loss, shares[i]))
         widths[name] = _width([*told, now[name]] if refitted else told, at, now[name], level, within)
         if progress:
             progress("widths", len(widths), len(policies))
     return MoreData(rows, tuple(losses), fit(rows, np.array([loss.total for loss in losses])), widths)
+
+
+def _fewer(
+    key: Key,
+    log: Log,
+    choice: PosteriorChoice,
+    parts: Split,
+    seed: int,
+    shelf: Shelf | None,
+    progress: Progress | None,
+    engine: Engine | None,
+) -> list[Posterior]:
+    """The worlds that each of SHARES of the rows would have given."""
+    data, setting = log.data, choice.points[choice.index]
+    entries = [Entry(setting, thinned(data, parts, share, seed)) for share in SHARES]
+    run = _fitter(bool(np.any(data.steps.done[: data.rows])), ensemble.walled(data))
+    args = jax.device_put((key, data._replace(starts=np.zeros((0, 1)))))
+    each = setting.folds * setting.members * len(data.episode) * (data.steps.obs.shape[1] + 2) * 8
+    fitted = sweep("rows", run, entries, *args, bytes_each=each, shelf=shelf, progress=progress, engine=engine)
+    scale, held = float(choice.picked.noise_scale), take(data, parts.held)
+    return [limited(ensemble.posterior(each, setting, data, log.task, scale), held) for each in fitted]
 
 
 def thinned(data: Dataset, parts: Split, share: float, seed: int) -> Split:
