@@ -143,7 +143,7 @@ def split(records: list[Record], truths: list[Record]) -> list[str]:
         parts: dict[str, list[tuple[float, bool]]] = {"at most": [], "more than": []}
         for record in methods.get("predictive", []):
             truth = truth_of(record, truths)
-            if truth is None:
+            if truth is None or np.ptp(truth["value"]) == 0:
                 continue
             true, size = np.array(truth["value"]), float(np.ptp(truth["value"]))
             off, pairs = np.abs(record["value"]["median"] - true) / size, np.array(record["value"]["interval"])
