@@ -219,6 +219,9 @@ def test_rows_needed_come_with_what_else_is_compatible():
     found = needed(rows, y, drawn, share=0.25)
     assert (found.rows, found.low) == (pytest.approx(16e3, rel=1e-3), pytest.approx(16e3, rel=1e-3))
     assert found.high == pytest.approx(16e3, rel=1e-3)  # twice as much everywhere falls alike
+    steep = needed(rows, 1e7 / rows**2, np.tile(1e7 / rows**2, (9, 1)), share=0.25)
+    assert (steep.rows, steep.high) == (pytest.approx(16e3, rel=1e-3), pytest.approx(16e3, rel=1e-3))  # the law
+    assert steep.low == pytest.approx(8e3, rel=1e-3)  # what was seen
     assert needed(rows, y, drawn, share=0.25, level=0.99).high > 1e5  # some have a floor
     assert needed(rows, y, drawn, share=2.0).rows < 4_000
 

@@ -13,6 +13,7 @@ from ..value.backtest import Backtest
 from ..value.estimate import Judged, ValueEstimate
 from . import evaluation_words as words
 from .disagree import apart, explained, faults
+from .evaluation_page import evaluation_page
 from .health import checks
 from .results import choice_dict
 from .store import pil_dict, read_json, write, write_json
@@ -28,8 +29,6 @@ def found(out: Path) -> dict[str, Any] | None:
 
 def save_evaluation(out: Path, result: Evaluation, facts: dict[str, Any]) -> dict[str, Any]:
     """Writes the page, then `evaluation.json`: a result exists once that does."""
-    from .evaluation_page import evaluation_page
-
     told = evaluation_dict(result, facts)
     write(out / PAGE, evaluation_page(told).encode())
     write_json(out / RESULT, told)
@@ -180,11 +179,12 @@ def estimates_table(told: dict[str, Any]) -> Table:
     level = f"{told['level']:.0%}"
     table = Table(title=None, box=None, header_style="bold")
     for head in ("policy", "method", "value", level, "return", level, "worlds", "health"):
-        table.add_column(head, justify="left" if head in ("policy", "method", "worlds", "health") else "right")
+        left = head in ("policy", "method", "worlds", "health")
+        table.add_column(head, justify="left" if left else "right", overflow="fold", no_wrap=head != "policy")
     for name, methods in told["estimates"].items():
         for place, (method, one) in enumerate(methods.items()):
             agrees = "" if method == "predictive" else "agrees" if one["agrees"] else "differs"
-            well = "" if method == "predictive" else "; ".join(one["faults"]) or "well"
+            well = "" if method == "predictive" else "see below" if one["faults"] else "well"
             row = [*_cells(one), *(_cells(one["return"]) if one["return"] else ("", "")), agrees, well]
             table.add_row("" if place else name, method, *row)
         for method in told["left_out"][name]:

@@ -100,8 +100,8 @@ def width(told: dict[str, Any], name: str) -> str | None:
     rows = figures.drawable([point["rows"] for point in found["points"]])
     seen = figures.drawable([point["half_width"] for point in found["points"]])
     law = lambda n: np.sqrt(found["law"]["slope"] ** 2 / n + found["law"]["floor"] ** 2)
-    label = f"± of {name}"
-    return _against_rows("width", f"Interval of {name} against rows", label, rows, seen, law, found["target"])
+    title = f"Interval of {name} against rows"
+    return _against_rows("width", title, "interval, ± of the return", rows, seen, law, found["target"])
 
 
 def _against_rows(

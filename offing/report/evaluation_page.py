@@ -68,7 +68,7 @@ def _table(methods: dict[str, Any]) -> dict[str, Any]:
         agrees = "" if method == "predictive" else "agrees" if one["agrees"] else "differs"
         well = "" if method == "predictive" else "well" if not one["faults"] else "see below"
         rows.append([method, *_cells(one), *(_cells(earned) if earned else ("", "", "")), agrees, well])
-    head = ["method", "value", "low", "high", "return", "low", "high", "from the worlds", "health"]
+    head = ["method", "value", "low", "high", "return", "low", "high", "beside the worlds", "health"]
     return {"head": head, "rows": rows}
 
 

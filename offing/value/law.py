@@ -51,12 +51,21 @@ def fit(rows: np.ndarray, y: np.ndarray) -> Law:
 def needed(rows: np.ndarray, y: np.ndarray, drawn: np.ndarray, share: float, level: float = 0.8) -> Needed:
     """Rows at which y is `share` of what it is at the most rows, by y [K] and by `drawn` [R, K].
 
-    `drawn` is what y might as well have been. Shares, so that y's luck at the most rows does not count.
+    `drawn` is what y might as well have been. Shares, so that y's luck at the most rows does not count. Where y
+    may lie also counts that it goes on to fall as steeply as it did so far, which no law promises.
     """
+    most = float(np.max(rows))
 
-    def take(law: Law) -> float:
-        return law.rows(share * law.at(float(np.max(rows))))
+    def by_law(y: np.ndarray) -> float:
+        law = fit(rows, y)
+        return law.rows(share * law.at(most))
 
-    each = np.sort([take(fit(rows, one)) for one in drawn])
+    each = np.sort([take(one) for one in drawn for take in (by_law, lambda y: _as_so_far(rows, y, share))])
     at = lambda q: float(each[min(int(q * len(each)), len(each) - 1)])  # no interpolation: some are infinite
-    return Needed(take(fit(rows, y)), at((1 - level) / 2), at((1 + level) / 2))
+    return Needed(by_law(y), at((1 - level) / 2), at((1 + level) / 2))
+
+
+def _as_so_far(rows: np.ndarray, y: np.ndarray, share: float) -> float:
+    """Rows at which y is that share of what it is, if it goes on to fall by the same power of the rows."""
+    power = -float(np.polyfit(np.log(rows), np.log(np.maximum(y, 1e-30)), 1)[0])
+    return float(np.max(rows)) * share ** (-1 / power) if power > 0 else float("inf")
