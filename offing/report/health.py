@@ -40,7 +40,8 @@ def checks(found: Evaluation) -> list[Check]:
     """Every figure, those of the log first, then those of its worlds, then each policy's."""
     told = [_joined(found), _foretold(found), _one_rule(found), _tried(found), _calibrated(found), _own(found)]
     for name, judged in found.estimates.items():
-        told += [*_support(name, judged["predictive"]), _worse(name, judged["predictive"], found)]
+        ours, stopped = judged["predictive"], found.worlds.terminates
+        told += [*_support(name, ours, stopped), _worse(name, ours, found)]
     plain = lambda check: check._replace(value=float(check.value), passed=bool(check.passed))
     return [plain(check) for check in told if check is not None]
 
@@ -122,26 +123,18 @@ def _own(found: Evaluation) -> Check | None:
     return Check("own_behaviour", "worlds", share, past.level, past.held, question, f"{said}.")
 
 
-def _support(name: str, judged: Judged) -> list[Check]:
+def _support(name: str, judged: Judged, stopped: bool) -> list[Check]:
+    """How far its imagined episodes leave the log; `stopped`: where they leave all that is known, they end."""
+    left = "episodes" if stopped else "steps"
     limits = (
-        ("outside", OUTSIDE, "Does it stay where the log has been?", "of its imagined steps lie outside the log"),
-        (
-            "guarded",
-            GUARDED,
-            "Does the log know where it ends up?",
-            "of its imagined episodes leave all that is known",
-        ),
-        (
-            "clipped",
-            CLIPPED,
-            "Are its rewards such as were seen?",
-            "of its imagined rewards are held to what was seen",
-        ),
+        ("outside", OUTSIDE, "Does it stay where the log has been?", "steps lie outside the log"),
+        ("guarded", GUARDED, "Does the log know where it ends up?", f"{left} leave all that is known"),
+        ("clipped", CLIPPED, "Are its rewards such as were seen?", "rewards are held to what was seen"),
     )
     told = []
     for figure, limit, question, what in limits:
         share = judged.health[figure]
-        said = f"{percent(share, limit)} {what}"
+        said = f"{percent(share, limit)} of its imagined {what}"
         if share > limit:
             said += (
                 f" (at most {percent(limit)} may): what it is worth is a guess about ground that nobody has seen"
