@@ -17,6 +17,7 @@ from offing.posterior.replay import Replay
 from offing.posterior.spaces import SMALL
 from offing.report.evaluation import evaluation_dict, summary
 from offing.report.evaluation_page import evaluation_page
+from offing.report.evaluation_words import more
 from offing.tune.judge import METHODS, acts_like, judge_all, logged, packed, unpacked
 from offing.tune.more_data import SHARES, thinned
 from offing.types import BadInput, Box, Dataset, Policy, Task, Transition
@@ -175,6 +176,27 @@ def test_page_and_terminal_say_the_same(told, tmp_path):
     assert "<script" not in page
     for check in told["checks"]:
         assert (f"{check['question']} {check['sentence']}" in lines) == (not check["passed"])
+
+
+@pytest.mark.parametrize(
+    ("rows", "between", "said"),
+    [
+        (
+            41_234.0,
+            [9_000.0, 91_000.0],
+            ["about 40,000 more rows", "from 8,000 to 90,000", "±5 for mine (it is ±10)"],
+        ),
+        (41_234.0, [900.0, None], ["about 40,000", "from 0 on, without end,"]),
+        (41_234.0, [None, None], ["from 40,000 on"]),
+        (None, [5_000.0, None], ["no number of rows", "at best 4,000 more would"]),
+        (None, [None, None], ["no number of rows like these gives"]),
+        (800.0, [500.0, 900.0], ["already has rows enough"]),
+    ],
+)
+def test_more_rows_are_asked_for_in_words(rows, between, said):
+    width = {"now": 10.0, "target": 5.0, "rows": rows, "between": between}
+    text = more({"rows": 1_000, "more_data": {"widths": {"mine": width}}}, "mine")
+    assert all(part in text for part in said), text
 
 
 def test_the_command(tmp_path, capsys, monkeypatch):

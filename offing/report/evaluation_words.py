@@ -71,25 +71,24 @@ def more(told: dict[str, Any], name: str) -> str:
     now, target, low, high = found["now"], found["target"], *found["between"]
     aim = f"an interval of ±{number(target)} for {name} (it is ±{number(now)})"
     if found["rows"] is None:
-        some = (
-            "" if low is None else f"; the least that is compatible with what was seen is {_rows(low - rows)} more"
-        )
+        some = "" if low is None else f" (at best {_rows(low - rows)} more would)"
         return (
             f"By extrapolation, no number of rows like these gives {aim}: its width has all but stopped "
             f"falling{some}. Rows from where the policy goes would be others."
         )
     if found["rows"] <= rows:
         return f"The log already has rows enough for {aim}."
-    most = "no number of rows" if high is None else _rows(high - rows)
+    least = found["rows"] if low is None else low
+    most = "on, without end," if high is None else f"to {_rows(high - rows)}"
     return (
         f"By extrapolation: about {_rows(found['rows'] - rows)} more rows like these for {aim}; anything from "
-        f"{_rows(max(low - rows, 0))} to {most} is compatible with what was seen."
+        f"{_rows(least - rows)} {most} is compatible with what was seen."
     )
 
 
 def _rows(count: float) -> str:
     """Two digits of a count: more are not known."""
-    return f"{float(f'{count:.2g}'):,.0f}"
+    return f"{float(f'{max(count, 0.0):.2g}'):,.0f}"
 
 
 def missing(told: dict[str, Any], name: str) -> list[str]:
