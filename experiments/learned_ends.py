@@ -8,7 +8,9 @@ their episodes in the posterior's worlds with that in the true environment, whic
 
 The first suite: gymnax's CartPole, the embedded log of random policies, 5,000 rows; random policies of another
 seed. The second: gymnasium's tasks, a log of what a learning agent did; the agents of another run, from its first
-steps to its last. LunarLander needs `pip install gymnasium[box2d]` besides. What has results is not run again.
+steps to its last. An agent does not find MountainCar's goal in so short a run, so there the policies push along
+the velocity, some more reliably than others. LunarLander needs `pip install gymnasium[box2d]` besides. What has
+results is not run again.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from offing.online.copies import Copies, copies
 from offing.posterior import walk
 from offing.report.store import write
 from offing.tune.choose import PosteriorChoice
-from offing.types import Array, Key
+from offing.types import Array, Discrete, Key
 
 RESULTS = Path(__file__).parent / "results"
 Act = Callable[[Key, Any, Array, Any], policies.Acted]  # key, policy, obs, actions
@@ -46,6 +48,7 @@ class Case(NamedTuple):
     name: str
     steps: int
     rows: int
+    pumped: bool = False  # by policies that push along the velocity, instead of agents that learn
 
 
 CASES = (
@@ -53,9 +56,47 @@ CASES = (
     Case("Acrobot-v1", 100_000, 20_000),
     Case("InvertedPendulum-v5", 50_000, 10_000),
     Case("InvertedDoublePendulum-v5", 50_000, 10_000),
+    Case("Hopper-v5", 50_000, 20_000),
     Case("LunarLander-v3", 100_000, 20_000),
+    Case("MountainCar-v0", 50_000, 10_000, pumped=True),
 )
 AGENTS = 16  # held-out policies of a run
+
+
+class Pump(NamedTuple):
+    """Pushes along the velocity, and a share of the time anywhere."""
+
+    idle: Array  # []
+
+
+def pump(key: Key, policy: Pump, obs: Array, actions: Discrete) -> policies.Acted:
+    """What a Pump does [..., A], and its log-probability; the last choice is the push in the velocity's sense."""
+    k1, k2 = jax.random.split(key)
+    idle = jnp.broadcast_to(policy.idle, obs.shape[:-1])
+    along = jax.nn.one_hot(jnp.where(obs[..., 1] > 0, actions.n - 1, 0), actions.n)
+    other = jax.nn.one_hot(jax.random.randint(k1, obs.shape[:-1], 0, actions.n), actions.n)
+    action = jnp.where(jax.random.bernoulli(k2, idle)[..., None], other, along)
+    chance = jnp.sum(action * ((1 - idle[..., None]) * along + idle[..., None] / actions.n), -1)
+    return {"action": action, "logp": jnp.log(chance)}
+
+
+def pumped(where: Copies, steps: int, seed: int) -> learner.Learned:
+    """A run of pumps, a new one in every episode, from steady to idle ones."""
+    draws = np.random.default_rng([seed, 7])
+    act = jax.jit(pump, static_argnames="actions")
+    fresh = lambda: draws.integers(0, 2**32, where.count, dtype=np.uint32)
+    obs = where.reset(np.ones(where.count, bool), fresh())
+    idle, rows = draws.uniform(0.0, 1.0, where.count), []
+    for t in range(-(-steps // where.count)):
+        acted = act(jax.random.fold_in(jax.random.key(seed), t), Pump(jnp.asarray(idle)), obs, where.task.actions)
+        out = where.step(np.asarray(acted["action"]))
+        told = {"reward": out.reward, "next_obs": out.obs, "terminated": out.terminated, "late": out.truncated}
+        rows.append({**jax.tree.map(np.asarray, acted), "obs": obs, **told})
+        over = out.terminated | out.truncated
+        idle = np.where(over, draws.uniform(0.0, 1.0, where.count), idle)
+        obs = where.reset(over, fresh()) if over.any() else out.obs
+    whole = {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+    return learner.Learned(whole, whole["terminated"] | whole["late"], [])
 
 
 def imagined_lengths(key: Key, posterior: offing.Posterior, stack: Any, act: Act, episodes: int) -> Array:
@@ -88,9 +129,9 @@ def pure_lengths(key: Key, env: envs.Env, stack: policies.RandomPolicy, episodes
     return jax.vmap(jax.vmap(one, in_axes=(0, None)))(keys, stack)
 
 
-def held_lengths(key: Key, where: Copies, agents: list[Any], seed: int) -> np.ndarray:
+def held_lengths(key: Key, where: Copies, agents: list[Any], act: Act, seed: int) -> np.ndarray:
     """Steps until the end, [policies, copies], in a true environment that holds its own state."""
-    act = jax.jit(learner.act, static_argnames="actions")
+    act = jax.jit(act, static_argnames="actions")
     seeds, found = np.random.default_rng([seed, 6]), []
     for number, agent in enumerate(agents):
         mine = jax.random.fold_in(key, number)
@@ -124,19 +165,23 @@ def of_gymnasium(case: Case, seed: int, scale: str, episodes: int) -> dict[str, 
     name = f"gymnasium:{case.name}"
     with ExitStack() as held:
         where = copies(held, name, 16, case.steps)
-        made = learner.learn(where, case.steps, seed).episodes(case.rows, seed)
-        log = offing.load(columns(made, where.task))
-        agents = learner.learn(where, case.steps, 1_000 + seed).agents  # of a run that made no log
+        run = pumped if case.pumped else learner.learn
+        log = offing.load(columns(run(where, case.steps, seed).episodes(case.rows, seed), where.task))
+        if case.pumped:
+            agents = [Pump(jnp.asarray(idle)) for idle in np.linspace(0.0, 0.9, AGENTS)]
+        else:
+            agents = learner.learn(where, case.steps, 1_000 + seed).agents  # of a run that made no log
     choice = offing.choose_posterior(jax.random.key(seed), log, offing.space(scale, log.data.rows), seed)
+    act = pump if case.pumped else learner.act
     agents = [agents[i] for i in np.linspace(0, len(agents) - 1, AGENTS).round().astype(int)]
     k1, k2 = jax.random.split(jax.random.key(2_000 + seed))
     with ExitStack() as held:
-        true = held_lengths(k1, copies(held, name, episodes, 10**9), agents, seed)
+        true = held_lengths(k1, copies(held, name, episodes, 10**9), agents, act, seed)
     stack = jax.tree.map(lambda *leaves: jnp.stack(leaves), *agents)
     logged = np.bincount(log.data.episode)
     told = {"task": case.name, "seed": seed, "rows": case.rows, "steps": case.steps}
     about = {"logged": float(logged.mean()), "ended": int(log.data.steps.done.sum()), "episodes": len(logged)}
-    return {**told, **about, **compared(k2, choice, stack, learner.act, true, scale)}
+    return {**told, **about, **compared(k2, choice, stack, act, true, scale)}
 
 
 def compared(
@@ -154,6 +199,7 @@ def compared(
         "off": float(imagined.mean() / true.mean() - 1),
         "correlation": float(np.corrcoef(true, imagined)[0, 1]),
         "noise_scale": float(posterior.noise_scale),
+        "ends_scale": float(posterior.ends_scale),
         "chosen": {**asdict(choice.points[choice.index]), "pil": choice.pil.total, "word": choice.pil.word},
         "each": {"true": true.round(1).tolist(), "imagined": imagined.round(1).tolist()},
         "device": jax.devices()[0].device_kind,

@@ -20,6 +20,7 @@ import jax
 import offing
 from offing.report.store import pil_dict, write
 
+DIFFER = ("width", "lr", "own", "shared", "prior_scale", "bootstrap", "decay")
 RESULTS = Path(__file__).parent / "results" / "pil_against_rows.json"
 
 
@@ -43,6 +44,10 @@ def one(sample: str, rows: int, seed: int, scale: str) -> dict[str, Any]:
         "nll": choice.nll[choice.index],
         "noise_scale": float(choice.picked.noise_scale),
         **pil_dict(choice.pil, log.task),
+        "tried": [
+            {"error": score.e, "spread": score.v, "nll": nll, **{k: getattr(h, k) for k in DIFFER}}
+            for score, nll, h in zip(choice.scores, choice.nll, choice.points, strict=True)
+        ],
         "seconds": round(time.perf_counter() - began, 1),
         "device": jax.devices()[0].device_kind,
         "jax": jax.__version__,

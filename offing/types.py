@@ -108,6 +108,7 @@ class Posterior:
     limit: Array | float = float(
         "inf"
     )  # []  worlds that disagree by more than this do not know (`walk.disagreement`)
+    ends_scale: Array | float = 1.0  # []  1: ends are as likely as worlds say; near 0: the likelier is certain
     wary: bool = field(default=False, metadata=STATIC)  # whether disagreement is watched at every step
 
     @property

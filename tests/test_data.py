@@ -444,6 +444,19 @@ def test_split_sees_rows_in_use_only():
     assert_apart(parts_of(split(data, 0)[0], data), 53)
 
 
+def test_episodes_that_go_far_are_in_every_part():
+    far = np.arange(100) % 10 == 3  # one episode in ten goes ten times as far
+    given = columns([5] * 100)
+    size = np.repeat(np.where(far, 10.0, 1.0), 5)[:, None]
+    data = load({**given, "obs": given["obs"] * size, "next_obs": given["next_obs"] * size}).data
+    for seed in range(5):
+        found, _ = split(data, seed)
+        held = np.unique(data.episode[found.held])
+        assert np.sum(far[held]) == 2  # of twenty
+        for f in range(2):
+            assert np.sum(far[np.unique(data.episode[found.train[f, : found.sizes[f]]])]) in (3, 4)
+
+
 def test_one_episode_cannot_be_split():
     with pytest.raises(BadInput, match="one episode of 40 rows, so no episode can be held out"):
         split(load(columns([40])).data, 0)

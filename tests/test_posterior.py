@@ -17,7 +17,7 @@ from offing.posterior.replay import FEWEST, SCALES, replay, segments
 from offing.posterior.spaces import SCALES as NAMES
 from offing.posterior.spaces import space
 from offing.tune import sweep as sweeping
-from offing.tune.choose import best, rated
+from offing.tune.choose import best, certain, rated
 from offing.types import BadInput, Box, Dataset, Posterior, Predict, Task, Transition
 
 S, A = 3, 2
@@ -579,12 +579,25 @@ def test_ends_are_as_certain_as_chance_allows():
     np.testing.assert_allclose(walk.sharpened(chance, jnp.asarray(0.0)), [0, 0, 0.5, 1, 1], atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("rate", "says", "scale"),
+    [(0.1, 0.1, 1.0), (0.5, 0.5, 1.0), (1.0, 0.9, 0.1), (1.0, 0.6, 0.01), (0.0, 0.1, 1.0)],  # none: nothing known
+)
+def test_ends_are_as_certain_as_held_out_rows_say(rate, says, scale):
+    obs, action = np.zeros((2_000, S)), np.zeros((2_000, A))
+    done = np.random.default_rng(0).random(2_000) < rate
+    held = log_of(obs, action, obs, obs[:, 0], done=done)
+    assert float(certain(drifting(done=says), held).ends_scale) == pytest.approx(scale)
+
+
 def test_walls_are_where_a_column_stops_and_predictions_stop_there():
     values = np.array([[0.1, 5.0, 1.0], [0.9, 5.0, 2.0], [0.4, 5.0, 3.0], [0.2, 3.0, 3.0], [0.3, 1.0, 3.0]])
-    found = np.asarray(ensemble.stops(jnp.asarray(values), np.arange(5), jnp.asarray(5)))
+    found = np.asarray(ensemble.stops(jnp.asarray(values), jnp.ones(5, bool)))
     np.testing.assert_array_equal(found, [[-np.inf] * 3, [np.inf, 5.0, 3.0]])
-    some = np.asarray(ensemble.stops(jnp.asarray(values), np.arange(5), jnp.asarray(3)))  # rows in use alone
+    some = np.asarray(ensemble.stops(jnp.asarray(values), jnp.arange(5) < 3))  # rows in use alone
     np.testing.assert_array_equal(some[:, 1], [5.0, 5.0])
+    both = Split(np.array([[0, 1], [2, 0]]), np.array([2, 1]), np.array([3, 0]), np.asarray(1), np.zeros(0))
+    np.testing.assert_array_equal(ensemble.learned_from(both, 5), [True] * 4 + [False])  # folds share their walls
     flat = Layer(jnp.zeros((4, 4)), jnp.array([0.0, 9.0, -9.0, 0.0]))
     scale = ensemble.Scale(jnp.zeros(4), jnp.ones(4), jnp.zeros(4), jnp.ones(4))
     known = ensemble.Known(scale, flat, jnp.ones(4), jnp.asarray(found))
@@ -738,6 +751,20 @@ def test_replay_reports_error_and_spread_by_horizon(replayed):
     assert replayed[0.0].error[0].max() < 0.1
 
 
+def test_a_scale_that_drives_worlds_out_of_the_log_does_not_fit(replayed):
+    held = system(0.3, episodes=16)
+    posterior = linear.fit(jax.random.key(14), linear.Hypers(noise=0.3, members=6), system(0.3, seed=15), TASK)
+    assert replayed[0.3].left.max() == 0.0  # nothing bounds these worlds
+    edge = np.abs(held.steps.next_obs).max(0)
+    low, high = np.r_[-edge, -9.0].astype(np.float32), np.r_[edge, 9.0].astype(np.float32)
+    tight = replace(posterior, low=low, high=high, room=jnp.asarray(-0.1))  # a log that noise would have left
+    found = replay(jax.random.key(16), tight, held, longest=16, count=48)
+    assert (np.diff(found.left) >= 0).all()
+    allowed = found.left <= found.left.min() + 0.02
+    assert not allowed.all()
+    assert allowed[np.flatnonzero(found.scales == found.scale)[0]]
+
+
 def test_a_bag_of_transitions_cannot_be_replayed():
     held = system(0.1, episodes=4, length=10)
     posterior = linear.fit(jax.random.key(0), linear.Hypers(members=3), held, TASK)
@@ -792,6 +819,14 @@ def test_a_horizon_needs_segments_that_reach_it():
 )
 def test_best_is_the_lowest_of_the_calibrated_or_else_the_likeliest(totals, imbalances, nll, index):
     assert best(totals, [abs(i) <= 0.25 for i in imbalances], nll) == index
+
+
+def test_a_balanced_setting_is_not_taken_at_any_price_in_likelihood():
+    totals, nll = [9.0, 2.0, 3.0], [-20.0, -5.0, -19.0]
+    assert best(totals, [False, True, True], nll, near=2.0) == 2
+    assert best(totals, [False, True, False], nll, near=2.0) == 0  # the only balanced one foretells far worse
+    assert best(totals, [False, True, False], nll) == 1
+    assert best(totals, [True, True, True], [np.nan, np.nan, -19.0], near=2.0) == 2
 
 
 @pytest.mark.parametrize("scale", NAMES)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..types import BadInput, Dataset, Task
 
+STRATUM = 10  # episodes that go about as far, of which every part gets its share
 PIECES = 10  # a smaller log still comes from at least this many episodes, and is split into as many parts
 
 
@@ -122,7 +123,11 @@ def _cut_ends(episode: np.ndarray, done: np.ndarray) -> np.ndarray:
 def split(
     data: Dataset, seed: int, folds: int = 2, held: float = 0.2, valid: float = 0.1
 ) -> tuple[Split, list[str]]:
-    """Rows for folds, validation and holding out: whole episodes each, where the log has enough of them."""
+    """Rows for folds, validation and holding out: whole episodes each, where the log has enough of them.
+
+    Episodes are dealt out by how far from the log's middle they go (`_dealt`), so that every part has its share of
+    the few that go far: where those fall decides what is found on held-out rows, and it should not be luck.
+    """
     rows = data.rows
     episode = np.asarray(data.episode)[:rows]
     rng = np.random.default_rng([seed, 2])
@@ -143,7 +148,7 @@ def split(
             units = [part for unit in units for part in np.array_split(unit, pieces) if len(part)]
     if len(units) < folds + 2:
         raise BadInput(f"{rows} rows are too few to split into {folds} folds, validation and held-out rows")
-    order = list(rng.permutation(len(units)))
+    order = _dealt(rng, reach(data, units))
     held_rows = _deal(units, order, max(1, round(held * rows)), spare=folds + 1)
     valid_rows = _deal(units, order, max(1, round(valid * rows)), spare=folds)
     parts: list[list[np.ndarray]] = [[] for _ in range(folds)]
@@ -160,6 +165,26 @@ def split(
     valid_table = np.zeros(cap, np.int32)
     valid_table[: len(chosen)] = chosen
     return Split(train, sizes, valid_table, np.asarray(len(chosen), np.int32), np.sort(held_rows)), notes
+
+
+def reach(data: Dataset, units: list[np.ndarray]) -> np.ndarray:
+    """How far from the log's middle each unit's farthest observation is, in standard deviations squared."""
+    obs = np.asarray(data.steps.obs[: data.rows], np.float64)
+    std = obs.std(0)
+    far = np.mean(np.square((obs - obs.mean(0)) / np.where(std > 0, std, 1.0)), -1)
+    return np.array([far[unit].max() for unit in units])
+
+
+def _dealt(rng: np.random.Generator, reach: np.ndarray) -> list[int]:
+    """Units in random order, but such that any stretch of it has near and far ones in fair shares.
+
+    By reach, neighbours form strata of STRATUM; of each, the order takes one at a time, drawn at random.
+    """
+    ranked = rng.permutation(len(reach))
+    ranked = ranked[np.argsort(reach[ranked], kind="stable")]
+    strata = [rng.permutation(ranked[i : i + STRATUM]) for i in range(0, len(ranked), STRATUM)]
+    turns = [[stratum[turn] for stratum in strata if turn < len(stratum)] for turn in range(STRATUM)]
+    return [int(unit) for turn in turns for unit in rng.permutation(np.array(turn, int))]
 
 
 def _deal(units: list[np.ndarray], order: list[int], rows: int, spare: int) -> np.ndarray:

@@ -272,25 +272,33 @@ def solve(a: Array, b: Array) -> Array:
     return jax.lax.fori_loop(0, width, one, jnp.concatenate([a, b], 1))[:, width:]
 
 
-def stops(next_obs: Array, rows: Array, size: Array) -> Array:
-    """Where each column of the state stops [2, S], as the first `size` of `rows` show it, or infinity.
+def stops(next_obs: Array, used: Array) -> Array:
+    """Where each column of the state stops [2, S], as the rows that are `used` [N] show it, or infinity.
 
     A continuous quantity takes its very largest value once, unless something holds it there: a limit of
     speed, the end of a rail. Nets round such a corner off, and can be far out where the log says exactly
     where the state will be.
     """
-    used = (jnp.arange(rows.shape[0]) < size)[:, None]
-    picked = next_obs[rows]
-    low = jnp.min(jnp.where(used, picked, jnp.inf), 0)
-    high = jnp.max(jnp.where(used, picked, -jnp.inf), 0)
-    many = lambda edge: jnp.sum((picked == edge) & used, 0) >= TIES
+    used = used[:, None]
+    low = jnp.min(jnp.where(used, next_obs, jnp.inf), 0)
+    high = jnp.max(jnp.where(used, next_obs, -jnp.inf), 0)
+    many = lambda edge: jnp.sum((next_obs == edge) & used, 0) >= TIES
     return jnp.stack([jnp.where(many(low), low, -jnp.inf), jnp.where(many(high), high, jnp.inf)])
 
 
 def walled(data: Dataset) -> bool:
     """Whether any column of the log's states stops at a wall."""
-    rows = np.arange(data.rows)
-    return bool(np.any(np.isfinite(stops(jnp.asarray(data.steps.next_obs), rows, jnp.asarray(data.rows)))))
+    used = jnp.arange(len(data.steps.next_obs)) < data.rows
+    return bool(np.any(np.isfinite(stops(jnp.asarray(data.steps.next_obs), used))))
+
+
+def learned_from(split: Split, rows: int) -> Array:
+    """Which of the rows [N] some fold learns from, or is stopped by: all that is not held out."""
+    parts = [*zip(split.train, split.sizes, strict=True), (split.valid, split.valid_size)]
+    used = jnp.zeros(rows, bool)
+    for index, size in parts:
+        used = used.at[jnp.asarray(index)].max(jnp.arange(index.shape[0]) < size)
+    return used
 
 
 def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, terminates: bool, at_walls: bool = False) -> Fitted:
@@ -328,11 +336,14 @@ def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, terminates: bool,
         params, nll, best, curve = _train(keys, hypers, theta, view._replace(y=noisy), valid, index, size, gain)
         return theta._replace(**params), nll, best, curve
 
+    # Walls are the log's, as its range is: a fold that met one only twice would run through it.
+    walls = stops(jnp.asarray(steps.next_obs), learned_from(split, x.shape[0]))
+
     def fold(key: Key, index: Array, size: Array) -> tuple[Theta, Array, Array, Array]:
         common, key = jax.random.split(key)
         scale = measure(x, y, index, size)
         linear, left = least_squares(x, y, scale, index, size, jnp.asarray(hypers.linear))
-        known = Known(scale, linear, left, stops(jnp.asarray(steps.next_obs), index, size))
+        known = Known(scale, linear, left, walls)
         each = jax.vmap(member, in_axes=(0, None, None, None, None))
         return each(jax.random.split(key, hypers.members), common, index, size, known)
 

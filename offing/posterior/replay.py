@@ -3,7 +3,9 @@
 From a logged state the worlds take the logged actions for h steps, with their variance scaled by 0 to 1. A
 scale fits when the truth h steps on looks like one more draw: judged by the continuous ranked probability
 score (Gneiting & Raftery, 2007) of the worlds' h-step predictions, which punishes error and misjudged spread
-alike. Variance that is really model error shrinks this fit as h grows; variance that is chance improves it.
+alike. Variance that is really model error shrinks this fit as h grows; variance that is chance improves it. And no
+scale fits that drives the worlds out of the log's range, where what is replayed never went: a variance that rare
+collisions taught would shake every step, and over a whole episode nothing stays where it belongs.
 """
 
 from __future__ import annotations
@@ -17,9 +19,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..types import Array, Dataset, Key, Posterior
-from .walk import fixed
+from .walk import watched
 
 SCALES = (0.0, 0.25, 0.5, 0.75, 1.0)
+STRAY = 0.02  # of the draws may leave the log's range that did not without noise
 FEWEST = 16  # segments that must still run at a horizon for it to count
 
 
@@ -32,6 +35,7 @@ class Replay(NamedTuple):
     spread: np.ndarray  # [K, H]  root mean variance over worlds and draws
     score: np.ndarray  # [K, H]  continuous ranked probability score
     scale: float  # the one that fits best
+    left: np.ndarray | None = None  # [K]  share of draws that left the log's range on the way
 
 
 def segments(held: Dataset, longest: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -53,19 +57,23 @@ def segments(held: Dataset, longest: int, count: int, seed: int) -> tuple[np.nda
 
 
 @jax.jit(static_argnames=("draws",))
-def _rerun(key: Key, posterior: Posterior, scales: Array, obs: Array, actions: Array, draws: int) -> Array:
-    """Observations [K, T, M, draws * B, S] of the worlds under logged actions [T, B, A]."""
+def _rerun(
+    key: Key, posterior: Posterior, scales: Array, obs: Array, actions: Array, draws: int
+) -> tuple[Array, Array]:
+    """Observations [K, T, M, draws * B, S] of the worlds under logged actions [T, B, A], and whether they left the
+    log's range [K, T, M, draws * B].
+    """
     members = posterior.members
     first = jnp.broadcast_to(jnp.tile(obs, (draws, 1)), (members, draws * obs.shape[0], obs.shape[1]))
 
-    def at(scale: Array) -> Array:
-        step = fixed(replace(posterior, noise_scale=scale))
+    def at(scale: Array) -> tuple[Array, Array]:
+        step = watched(replace(posterior, noise_scale=scale))
 
-        def one(obs: Array, given: tuple[Key, Array]) -> tuple[Array, Array]:
+        def one(obs: Array, given: tuple[Key, Array]) -> tuple[Array, tuple[Array, Array]]:
             key, action = given
             action = jnp.broadcast_to(jnp.tile(action, (draws, 1)), (*obs.shape[:2], action.shape[-1]))
-            after = step(key, obs, action)[0]
-            return after, after
+            (after, _, _), _, left = step(key, obs, action)
+            return after, (after, left)
 
         return jax.lax.scan(one, first, (jax.random.split(key, actions.shape[0]), actions))[1]
 
@@ -92,8 +100,10 @@ def replay(
     rows = np.minimum(firsts[:, None] + np.arange(horizons[-1]), last)  # [B, T]
     obs, actions = held.steps.obs[firsts], np.swapaxes(held.steps.action[rows], 0, 1)
     scales = np.asarray(tried, np.float32)
-    out = np.asarray(_rerun(key, posterior, scales, obs, actions, draws), np.float64)
-    out = out[:, np.asarray(horizons) - 1]  # [K, H, M, draws * B, S]
+    out, left = (np.asarray(each) for each in _rerun(key, posterior, scales, obs, actions, draws))
+    early = (np.arange(left.shape[1])[:, None] < np.tile(run, draws))[:, None]  # [T, 1, draws * B]
+    left = np.any(left & early, 1).mean((1, 2))  # [K]
+    out = np.asarray(out[:, np.asarray(horizons) - 1], np.float64)  # [K, H, M, draws * B, S]
     out = out.reshape(*out.shape[:3], draws, len(firsts), -1)
     out = np.moveaxis(out, 4, 2).reshape(len(scales), len(horizons), len(firsts), -1, out.shape[-1])
     width = np.asarray(held.steps.obs, np.float64).std(0)
@@ -105,8 +115,9 @@ def replay(
     error = np.sqrt(mean((draws_.mean(3) - truth) ** 2))
     spread = np.sqrt(mean(draws_.var(3, ddof=1)))
     score = mean(_crps(draws_, truth))
-    best = int(np.argmin(np.log(np.maximum(score, 1e-12)).mean(1)))
-    return Replay(scales, np.asarray(horizons), error, spread, score, float(scales[best]))
+    fit = np.log(np.maximum(score, 1e-12)).mean(1)
+    best = int(np.argmin(np.where(left <= left.min() + STRAY, fit, np.inf)))
+    return Replay(scales, np.asarray(horizons), error, spread, score, float(scales[best]), left)
 
 
 def _crps(draws: np.ndarray, truth: np.ndarray) -> np.ndarray:

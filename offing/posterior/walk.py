@@ -52,7 +52,7 @@ def settle(
     if posterior.task.done is not None:
         ended = posterior.task.done(obs, action, after)
     else:
-        ended = jax.random.bernoulli(k2, sharpened(said.done, posterior.noise_scale))
+        ended = jax.random.bernoulli(k2, sharpened(said.done, posterior.ends_scale))
     if posterior.terminates:
         ended = ended | left
     size = jnp.maximum(jnp.abs(low[-1]), jnp.abs(high[-1]))
@@ -60,10 +60,10 @@ def settle(
     return (after, jnp.where(left, low[-1], drawn[..., -1]), ended), clipped, left
 
 
-def sharpened(chance: Array, scale: Array) -> Array:
+def sharpened(chance: Array, scale: Array | float) -> Array:
     """A probability as it is at scale 1, and the likelier outcome for certain at scale 0.
 
-    Where nothing happens by chance, neither do ends; a small doubt at every step would end every long episode.
+    Where ends are certain, a small doubt at every step would end every long episode.
     """
     return jax.nn.sigmoid((jnp.log(chance + 1e-12) - jnp.log1p(-chance + 1e-12)) / jnp.maximum(scale, 0.01))
 

@@ -24,7 +24,7 @@ from ..types import BadInput, Box, Discrete, Posterior, Task
 
 RESULT = "posterior.json"
 WORK = ".work"
-REST = ("starts", "low", "high", "noise_scale", "room", "limit")  # of a posterior, beside its worlds
+REST = ("starts", "low", "high", "noise_scale", "room", "limit", "ends_scale")  # of a posterior, beside its worlds
 
 
 def write(path: Path, content: bytes) -> None:

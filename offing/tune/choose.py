@@ -17,13 +17,17 @@ from ..pil import PIL, chance, evenly, evidence, judge, say
 from ..planner._plan import Planned, plan
 from ..posterior import ensemble
 from ..posterior.replay import Replay, replay
-from ..posterior.walk import disagreement
-from ..types import BadInput, Dataset, Key, Planner, Policy, Posterior, Progress
+from ..posterior.walk import disagreement, sharpened
+from ..types import Array, BadInput, Dataset, Key, Planner, Policy, Posterior, Progress
 from ..value.predictive import rollouts
 from .engine import Engine
 from .sweep import Shelf, sweep
 
 PLENTY = 50_000  # rows of which a fifth more is no longer worth the time
+NEAR = 0.25  # nats a quantity: a setting that foretells worse than the best by more is no candidate
+CERTAINTIES = (1.0, 0.3, 0.1, 0.03, 0.01)  # how sure ends may be, from as likely as worlds say to certain
+MANY = 32_768  # held-out rows that are asked about ends, which may be few
+ENDS = 3  # ends among held-out rows, fewer than which say nothing of it
 DOUBT = 1.5  # an imagined step of which worlds are less sure than this many times the worst of the log ends
 ROUNDS = 8  # how often a plan is held against worlds it was not trained in
 GLANCES = 16  # episodes a world, each time
@@ -57,11 +61,12 @@ def choose_posterior(
     progress: Progress | None = None,
     engine: Engine | None = None,
 ) -> PosteriorChoice:
-    """phi_I, phi_II = argmin PIL subject to E ~ V (Algorithms 1 and 2, first line), on held-out episodes.
+    """phi_I, phi_II = argmin PIL subject to E ~ V (Algorithms 1 and 2, first line), on held-out episodes,
+    among settings that foretell about as well as the best does.
 
     Learning rates come first (`rated`). The variance of chance is asked once, of the setting that predicts
-    held-out rows best, and shared: it is the log's, not the model's. If no setting is calibrated, the likeliest is
-    taken and the notes say so.
+    held-out rows best, and shared: it is the log's, not the model's. If none of them is calibrated, the likeliest
+    is taken and the notes say so.
     """
     if len({setting.folds for setting in settings}) != 1:
         raise BadInput("settings with different numbers of folds cannot be compared: they hold out different rows")
@@ -82,9 +87,9 @@ def choose_posterior(
     noise = chance(found[reference]._replace(share=share))
     scores = tuple(judge(f, noise, share) for f in found)
     nll = tuple(float(np.mean(f.nll)) for f in fitted)
-    index = best([s.total for s in scores], [s.balanced for s in scores], nll)
+    index = best([s.total for s in scores], [s.balanced for s in scores], nll, NEAR * len(noise))
     picked, curve = _with_scale(worlds[index], key, held)
-    picked = limited(picked, held)
+    picked = limited(certain(picked, held), held)
     if curve is None:
         notes.append("no runs of steps to replay, so all of the learned variance counts as chance")
     if not picked.terminates:
@@ -94,7 +99,8 @@ def choose_posterior(
             f"E and V agree, but on {scores[index].units} held-out episodes: too few to call it calibrated"
         )
     elif not scores[index].calibrated:
-        notes.append(f"no setting is calibrated; the one that foretells best is {scores[index].word}")
+        who = "setting" if not any(s.calibrated for s in scores) else "setting that foretells well"
+        notes.append(f"no {who} is calibrated; the one that foretells best is {scores[index].word}")
     return PosteriorChoice(index, tuple(settings), scores, nll, picked, curve, reference, tuple(notes), share)
 
 
@@ -116,7 +122,7 @@ def refit(
         return choice.picked
     fitted = _fit("refit", key, data, fitted_on(log, choice, seed), [hypers], shelf, progress, engine)[0]
     worlds = ensemble.posterior(fitted, hypers, data, log.task, float(choice.picked.noise_scale))
-    return replace(worlds, limit=choice.picked.limit)
+    return replace(worlds, limit=choice.picked.limit, ends_scale=choice.picked.ends_scale)
 
 
 def fitted_on(log: Log, choice: PosteriorChoice, seed: int = 0) -> Split:
@@ -125,15 +131,19 @@ def fitted_on(log: Log, choice: PosteriorChoice, seed: int = 0) -> Split:
     return split(log.data, seed, choice.points[choice.index].folds, **held)[0]
 
 
-def best(totals: Sequence[float], balanced: Sequence[bool], nll: Sequence[float]) -> int:
-    """Lowest PIL among the balanced; if there are none, the best held-out likelihood.
+def best(totals: Sequence[float], balanced: Sequence[bool], nll: Sequence[float], near: float = np.inf) -> int:
+    """Lowest PIL among the balanced whose held-out likelihood is within `near` nats of the best; if none is, the
+    best likelihood.
 
-    Not the least imbalanced: strong priors spread worlds until they are as doubtful as they are wrong, and wrong
-    they then are. Nor the lowest PIL: measured by one variance for all rows, a few that no world can foretell
-    decide it. What spread is missing the value's interval makes up for (`ValueEstimate.widen`).
+    Not the least imbalanced, nor a balanced one at any price: strong priors spread worlds until they are as
+    doubtful as they are wrong, and wrong they then are. Nor the lowest PIL: measured by one variance for all rows,
+    a few that no world can foretell decide it. What spread is missing the value's interval makes up for
+    (`ValueEstimate.widen`).
     """
-    ranked = np.where(balanced, totals, np.inf) if any(balanced) else np.asarray(nll)
-    return int(np.argmin(np.nan_to_num(ranked, nan=np.inf)))  # a fit that diverged is nobody's choice
+    likely = np.nan_to_num(nll, nan=np.inf)  # a fit that diverged is nobody's choice
+    able = np.asarray(balanced, bool) & (likely <= likely.min() + near)
+    ranked = np.where(able, totals, np.inf) if able.any() else likely
+    return int(np.argmin(np.nan_to_num(ranked, nan=np.inf)))
 
 
 def rated(
@@ -198,6 +208,31 @@ def limited(posterior: Posterior, held: Dataset) -> Posterior:
     folds = mean.reshape(posterior.folds, -1, *mean.shape[1:])
     most = jnp.mean(jnp.stack([disagreement(posterior, fold).max() for fold in folds]))
     return replace(posterior, limit=DOUBT * most)
+
+
+def certain(posterior: Posterior, held: Dataset) -> Posterior:
+    """The posterior with ends as certain as held-out rows say: of CERTAINTIES, the likeliest.
+
+    Its worlds are asked as they will be, of where they themselves think that a step leads. Where ends lie on a
+    sharp edge, certainty fits; where what ends an episode is not seen (how long something stood still, what the
+    ground is like), chances do.
+    """
+    rows = evenly(held, MANY)
+    done = np.asarray(held.steps.done, np.float64)[rows]
+    if posterior.task.done is not None or done.sum() < ENDS:
+        return posterior
+    chance = _ends(posterior, held.steps.obs[rows], held.steps.action[rows])
+    loss = []
+    for scale in CERTAINTIES:
+        sure = np.clip(np.asarray(sharpened(chance, scale), np.float64), 1e-6, 1 - 1e-6)
+        loss.append(-np.mean(np.log(np.where(done > 0.5, sure, 1 - sure))))
+    return replace(posterior, ends_scale=jnp.asarray(CERTAINTIES[int(np.argmin(loss))], jnp.float32))
+
+
+@jax.jit
+def _ends(posterior: Posterior, obs: Array, action: Array) -> Array:
+    """What every world thinks of a step's being the last [M, N]."""
+    return jax.vmap(posterior.predict, in_axes=(0, None, None))(posterior.theta, obs, action).done
 
 
 def _with_scale(posterior: Posterior, key: Key, held: Any) -> tuple[Posterior, Replay | None]:

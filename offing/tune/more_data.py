@@ -8,6 +8,7 @@ are before they are held to what the log's rewards can add up to.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -121,7 +122,8 @@ def _fewer(
     each = setting.folds * setting.members * len(data.episode) * (data.steps.obs.shape[1] + 2) * 8
     fitted = sweep("rows", run, entries, *args, bytes_each=each, shelf=shelf, progress=progress, engine=engine)
     scale, held = float(choice.picked.noise_scale), take(data, parts.held)
-    return [limited(ensemble.posterior(each, setting, data, log.task, scale), held) for each in fitted]
+    worlds = [ensemble.posterior(each, setting, data, log.task, scale) for each in fitted]
+    return [limited(replace(each, ends_scale=choice.picked.ends_scale), held) for each in worlds]
 
 
 def thinned(data: Dataset, parts: Split, share: float, seed: int) -> Split:
