@@ -24,7 +24,7 @@ from .engine import Engine
 from .sweep import Shelf, sweep
 
 PLENTY = 50_000  # rows of which a fifth more is no longer worth the time
-NEAR = 0.25  # nats a quantity: a setting that foretells worse than the best by more is no candidate
+NEAR = 0.5  # nats a quantity: a setting that foretells worse than the best by more is no candidate
 CERTAINTIES = (1.0, 0.3, 0.1, 0.03, 0.01)  # how sure ends may be, from as likely as worlds say to certain
 MANY = 32_768  # held-out rows that are asked about ends, which may be few
 ENDS = 3  # ends among held-out rows, fewer than which say nothing of it
