@@ -17,6 +17,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "silu": jax.nn.silu,
     "tanh": jnp.tanh,
 }
+HALF = {"gpu": True}  # where nets in training have hidden layers in bfloat16: there traffic is the cost
 
 
 class Layer(NamedTuple):
@@ -55,6 +56,29 @@ def hidden(layers: Sequence[Layer], x: Array, activation: str = "relu") -> Array
 def mlp(layers: Sequence[Layer], x: Array, activation: str = "relu") -> Array:
     """x [..., in] -> [..., out], with the activation between layers and none after the last."""
     return dense(layers[-1], hidden(layers, x, activation))
+
+
+def tower(layers: Sequence[Layer], x: Array, normed: bool = False, half: bool | None = None) -> Array:
+    """A ReLU network; `normed`: what each hidden layer says is centred and scaled before the next reads it.
+
+    That is LayerNorm without a gain and bias of its own: the next layer's weights can stand for them. `half`:
+    hidden layers in bfloat16, by default where HALF says so; weights and the last layer stay as they are.
+    """
+    half = HALF.get(jax.default_backend(), False) if half is None else half
+    kind = jnp.bfloat16 if half else jnp.float32
+    x = x.astype(kind)
+    for weight, bias in layers[:-1]:
+        x = jax.nn.relu(dense(Layer(weight.astype(kind), bias.astype(kind)), x))
+        x = centred(x).astype(kind) if normed else x
+    return dense(layers[-1], x.astype(jnp.float32))
+
+
+def centred(x: Array) -> Array:
+    """x [..., W] with mean 0 and size 1; both are found in one pass, as reading x is what they cost."""
+    x = x.astype(jnp.float32)
+    mean = x.mean(-1, keepdims=True)
+    squared = jnp.mean(jnp.square(x), -1, keepdims=True) - jnp.square(mean)
+    return (x - mean) * jax.lax.rsqrt(jnp.maximum(squared, 0.0) + 1e-6)
 
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import two_states as two
 
+from offing import nets
 from offing.types import BadInput, Box, Dataset, Policy, Task, Transition
 from offing.value import _critic
 from offing.value._pool import memoryless
@@ -54,6 +55,19 @@ def test_values_are_those_of_the_solved_problem_and_a_pool_is_one_program():
     assert all(j.health["converged"] == 1.0 and j.health["bellman"] < 1 for j in judged)
     assert "without end" in judged[0].notes[0]
     assert judged[0].returns is None
+
+
+def test_values_are_the_same_where_critics_learn_in_bfloat16(monkeypatch):
+    policies, exact, _ = pool()
+    monkeypatch.setattr(nets, "HALF", {jax.default_backend(): True})
+    _critic.fit.clear_cache()  # what is faster is asked when a program is made
+    try:
+        near = fqe(KEY, policies[:2], two.every_transition(), two.TASK, SMALL)
+    finally:
+        _critic.fit.clear_cache()
+    room = 0.02 * np.ptp(two.REWARDS) / (1 - two.DISCOUNT)
+    for a, b in zip(near, exact[:2], strict=True):
+        assert 0 < abs(a.estimate.median - b.estimate.median) < room
 
 
 def test_one_alone_is_judged_as_in_a_pool():

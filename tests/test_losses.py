@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
+from offing import nets
 from offing.nets import Layer, mlp_init
 from offing.planner import _parts, _td3, bc, cql, iql, rebrac, td3bc
 from offing.planner._parts import Actor
@@ -224,7 +225,7 @@ def test_hidden_layers_in_bfloat16_say_the_same_to_two_digits_and_policies_never
     layers = mlp_init(jax.random.key(0), (5, 31, 29, 3))
     x = jax.random.normal(jax.random.key(1), (997, 5))
     aim = jax.random.normal(jax.random.key(2), (997, 3))
-    loss = lambda layers, half: jnp.mean(jnp.square(_parts.tower(layers, x, True, half) - aim))
+    loss = lambda layers, half: jnp.mean(jnp.square(nets.tower(layers, x, True, half) - aim))
     full, half = run(lambda: [jax.value_and_grad(loss)(layers, half) for half in (False, True)])
     for exact, near in zip(jax.tree.leaves(full), jax.tree.leaves(half), strict=True):
         assert near.dtype == np.float32
@@ -234,12 +235,12 @@ def test_hidden_layers_in_bfloat16_say_the_same_to_two_digits_and_policies_never
     seen = Seen(x, aim, jnp.zeros(997), jnp.zeros(997))
     acts = lambda: policy.act(policy.params, (), seen, None)[0]
     before = run(acts)
-    monkeypatch.setattr(_parts, "HALF", {jax.default_backend(): True})
+    monkeypatch.setattr(nets, "HALF", {jax.default_backend(): True})
     np.testing.assert_array_equal(run(acts), before)
 
 
 def test_what_is_centred_has_mean_zero_and_size_one():
     x = 3 + 2 * jax.random.normal(jax.random.key(0), (7, 101))
-    found = run(lambda: _parts.centred(x))
+    found = run(lambda: nets.centred(x))
     np.testing.assert_allclose(found.mean(-1), 0, atol=1e-5)
     np.testing.assert_allclose(np.square(found).mean(-1), 1, rtol=1e-5)

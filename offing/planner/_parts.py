@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..nets import Layer, dense, mlp_init
+from ..nets import Layer, mlp_init, tower
 from ..types import Array, Box, Dataset, Discrete, Key, Policy, Seen, Task, Transition
 
 LOG_STD = (-5.0, 2.0)  # of Gaussians, squashed or not
-HALF = {"gpu": True}  # where nets in training have hidden layers in bfloat16: there traffic is the cost
 SHARE = 0.3  # of log n: two choices are then held at 0.95 and 0.05
 
 
@@ -148,29 +147,6 @@ def blank_of(kind: str, sizes: Sequence[int], width: int, task: Task) -> Policy:
     actor = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), actor)
     scale = Scale(jnp.zeros(width), jnp.ones(width), jnp.ones(()))
     return policy_of(actor, scale, kind, task.actions)
-
-
-def tower(layers: Sequence[Layer], x: Array, normed: bool = False, half: bool | None = None) -> Array:
-    """A ReLU network; `normed`: what each hidden layer says is centred and scaled before the next reads it.
-
-    That is LayerNorm without a gain and bias of its own: the next layer's weights can stand for them. `half`:
-    hidden layers in bfloat16, by default where HALF says so; weights and the last layer stay as they are.
-    """
-    half = HALF.get(jax.default_backend(), False) if half is None else half
-    kind = jnp.bfloat16 if half else jnp.float32
-    x = x.astype(kind)
-    for weight, bias in layers[:-1]:
-        x = jax.nn.relu(dense(Layer(weight.astype(kind), bias.astype(kind)), x))
-        x = centred(x).astype(kind) if normed else x
-    return dense(layers[-1], x.astype(jnp.float32))
-
-
-def centred(x: Array) -> Array:
-    """x [..., W] with mean 0 and size 1; both are found in one pass, as reading x is what they cost."""
-    x = x.astype(jnp.float32)
-    mean = x.mean(-1, keepdims=True)
-    squared = jnp.mean(jnp.square(x), -1, keepdims=True) - jnp.square(mean)
-    return (x - mean) * jax.lax.rsqrt(jnp.maximum(squared, 0.0) + 1e-6)
 
 
 def best(actor: Actor, obs: Array, actions: Box | Discrete) -> Array:

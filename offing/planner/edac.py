@@ -16,9 +16,10 @@ import jax
 import jax.numpy as jnp
 
 from ..hypers import hypers
+from ..nets import tower
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Posterior, Transition
 from . import sacn
-from ._parts import choices, minibatch, tower
+from ._parts import choices, minibatch
 
 
 @hypers

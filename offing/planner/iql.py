@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from ..hypers import hypers
-from ..nets import mlp_init
+from ..nets import mlp_init, tower
 from ..optim import Learner, adam, cosine, descend, start
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Policy, Posterior, Task, Transition
 from ._parts import (
@@ -29,7 +29,6 @@ from ._parts import (
     minibatch,
     policy_of,
     scale_of,
-    tower,
 )
 
 
