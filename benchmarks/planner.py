@@ -21,9 +21,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from offing.hypers import stack
+from offing.nets import Layer
 from offing.planner import rppo
 from offing.planner._presets import PAPER
 from offing.posterior import ensemble
+from offing.posterior._known import Known, Scale
 from offing.types import Box, Dataset, Posterior, Task, Transition
 
 OBS, ACTIONS, MEMBERS = 17, 6, 8
@@ -41,10 +43,10 @@ def worlds(key: Any) -> tuple[Dataset, Posterior]:
     steps = Transition(obs, action, reward, obs + 0.1, action, zeros)
     data = Dataset(steps, obs, zeros.astype(np.int32), np.asarray(1024, np.int32))
     ones = lambda n: (jnp.zeros(n), jnp.ones(n))
-    scale = ensemble.Scale(*ones(OBS + ACTIONS), *ones(OBS + 1))
-    linear = ensemble.Layer(jnp.zeros((OBS + 1, OBS + ACTIONS)), jnp.zeros(OBS + 1))
+    scale = Scale(*ones(OBS + ACTIONS), *ones(OBS + 1))
+    linear = Layer(jnp.zeros((OBS + 1, OBS + ACTIONS)), jnp.zeros(OBS + 1))
     edges = jnp.stack([jnp.full(OBS, -jnp.inf), jnp.full(OBS, jnp.inf)])
-    known = ensemble.Known(scale, linear, jnp.ones(OBS + 1), edges)
+    known = Known(scale, linear, jnp.ones(OBS + 1), edges)
     make = lambda k: ensemble.init(k, key, hypers, (OBS, ACTIONS), known, False)
     theta = jax.vmap(make)(jax.random.split(key, MEMBERS))
     fitted = ensemble.Fitted(theta, jnp.zeros((1, MEMBERS)), jnp.zeros((1, MEMBERS)), jnp.zeros(1))

@@ -11,7 +11,7 @@ import pytest
 
 from offing.data import Split, load, split
 from offing.nets import ACTIVATIONS, Layer, dense, hidden, hidden_half, mlp_init, soft_clamp, student_nll
-from offing.posterior import ensemble, linear, walk
+from offing.posterior import _known, _world, ensemble, linear, walk
 from offing.posterior._levels import levels, snapped
 from offing.posterior.replay import FEWEST, SCALES, replay, segments
 from offing.posterior.spaces import SCALES as NAMES
@@ -413,9 +413,9 @@ def test_members_see_different_minibatches():
 @pytest.mark.parametrize("own", [0.0, 0.3, 1.0])
 def test_own_is_the_share_of_first_weights_that_members_do_not_have_in_common(own):
     hypers = replace(TINY, own=own, width=200)
-    scale = ensemble.Scale(jnp.zeros(S + A), jnp.ones(S + A), jnp.zeros(S + 1), jnp.ones(S + 1))
+    scale = _known.Scale(jnp.zeros(S + A), jnp.ones(S + A), jnp.zeros(S + 1), jnp.ones(S + 1))
     flat = Layer(jnp.zeros((S + 1, S + A)), jnp.zeros(S + 1))
-    known = ensemble.Known(scale, flat, jnp.full(S + 1, 0.04), jnp.array([[-jnp.inf], [jnp.inf]]) * jnp.ones(S))
+    known = _known.Known(scale, flat, jnp.full(S + 1, 0.04), jnp.array([[-jnp.inf], [jnp.inf]]) * jnp.ones(S))
     make = lambda seed: ensemble.init(jax.random.key(seed), jax.random.key(99), hypers, (S, A), known, False)
     one, two = make(0), make(1)
     a, b = (np.asarray(t.net[0].weight).ravel() for t in (one, two))
@@ -423,7 +423,7 @@ def test_own_is_the_share_of_first_weights_that_members_do_not_have_in_common(ow
     assert a.var() * (S + A) == pytest.approx(1, abs=0.15)  # at every share the same size
     assert not np.array_equal(one.prior[0].weight, two.prior[0].weight)
     x = jax.random.normal(jax.random.key(11), (4, S + A))
-    mean, logvar = ensemble.gaussian(one, x, "silu")
+    mean, logvar = _world.gaussian(one, x, "silu")
     assert not mean.any()  # says nothing yet
     np.testing.assert_allclose(logvar, np.log(0.04), atol=0.1)  # and expects what the linear map left over
 
@@ -433,21 +433,21 @@ def test_the_linear_map_is_least_squares():
     x = jnp.concatenate([data.steps.obs, data.steps.action], -1)
     y = jnp.concatenate([data.steps.next_obs - data.steps.obs, data.steps.reward[:, None]], -1)
     rows, size = jnp.arange(200)[::-1], 150
-    scale = ensemble.measure(x, y, rows, size)
-    layer, left = ensemble.least_squares(x, y, scale, rows, size, 1.0)
+    scale = _known.measure(x, y, rows, size)
+    layer, left = _known.least_squares(x, y, scale, rows, size, 1.0)
     used = slice(50, 200)
     a, b = (np.asarray((v[used] - v[used].mean(0)) / v[used].std(0), np.float64) for v in (x, y))
     weight, residual = np.linalg.lstsq(a, b, rcond=None)[:2]
     np.testing.assert_allclose(layer.weight, weight.T, atol=1e-3)
     np.testing.assert_allclose(left, residual / 150, rtol=1e-2)
-    half, more = ensemble.least_squares(x, y, scale, rows, size, 0.5)
+    half, more = _known.least_squares(x, y, scale, rows, size, 0.5)
     np.testing.assert_allclose(half.weight, layer.weight / 2, rtol=1e-5)
     assert (more >= left).all()
 
 
 def test_a_constant_column_keeps_its_units():
     x = jnp.stack([jnp.full(9, 1e4), jnp.arange(9.0)], 1)
-    scale = ensemble.measure(x, x, jnp.arange(9), jnp.asarray(9))
+    scale = _known.measure(x, x, jnp.arange(9), jnp.asarray(9))
     assert scale.in_std[0] == 1
     assert scale.in_std[1] == pytest.approx(np.arange(9).std(), rel=1e-5)
 
@@ -592,19 +592,19 @@ def test_ends_are_as_certain_as_held_out_rows_say(rate, says, scale):
 
 def test_walls_are_where_a_column_stops_and_predictions_stop_there():
     values = np.array([[0.1, 5.0, 1.0], [0.9, 5.0, 2.0], [0.4, 5.0, 3.0], [0.2, 3.0, 3.0], [0.3, 1.0, 3.0]])
-    found = np.asarray(ensemble.stops(jnp.asarray(values), jnp.ones(5, bool)))
+    found = np.asarray(_known.stops(jnp.asarray(values), jnp.ones(5, bool)))
     np.testing.assert_array_equal(found, [[-np.inf] * 3, [np.inf, 5.0, 3.0]])
-    some = np.asarray(ensemble.stops(jnp.asarray(values), jnp.arange(5) < 3))  # rows in use alone
+    some = np.asarray(_known.stops(jnp.asarray(values), jnp.arange(5) < 3))  # rows in use alone
     np.testing.assert_array_equal(some[:, 1], [5.0, 5.0])
     both = Split(np.array([[0, 1], [2, 0]]), np.array([2, 1]), np.array([3, 0]), np.asarray(1), np.zeros(0))
-    np.testing.assert_array_equal(ensemble.learned_from(both, 5), [True] * 4 + [False])  # folds share their walls
+    np.testing.assert_array_equal(_known.learned_from(both, 5), [True] * 4 + [False])  # folds share their walls
     flat = Layer(jnp.zeros((4, 4)), jnp.array([0.0, 9.0, -9.0, 0.0]))
-    scale = ensemble.Scale(jnp.zeros(4), jnp.ones(4), jnp.zeros(4), jnp.ones(4))
-    known = ensemble.Known(scale, flat, jnp.ones(4), jnp.asarray(found))
+    scale = _known.Scale(jnp.zeros(4), jnp.ones(4), jnp.zeros(4), jnp.ones(4))
+    known = _known.Known(scale, flat, jnp.ones(4), jnp.asarray(found))
     world = ensemble.init(
         jax.random.key(0), jax.random.key(1), replace(TINY, prior_scale=0.0), (3, 1), known, False
     )
-    said = ensemble.World("silu")(world, jnp.array([[0.5, 4.0, 2.0]]), jnp.zeros((1, 1)))
+    said = _world.World("silu")(world, jnp.array([[0.5, 4.0, 2.0]]), jnp.zeros((1, 1)))
     np.testing.assert_allclose(said.mean[0], [0.0, 1.0, -9.0, 0.0], atol=1e-5)  # held at 5, free below
 
 
@@ -647,9 +647,9 @@ def test_worlds_step_from_level_to_level_and_end_there():
     assert set(np.unique(after[..., 1])) <= {-1.0, 0.0, 5.0}
     said = jax.vmap(worlds.predict)(worlds.theta, obs, action)
     assert not np.isin(np.asarray(obs + said.mean[..., :-1])[..., 0], [0.0, 1.0]).all()  # PIL still sees the mean
-    x = jax.vmap(lambda theta, obs: ensemble.enter(theta.scale, obs, action[0]))(worlds.theta, obs)
+    x = jax.vmap(lambda theta, obs: _world.enter(theta.scale, obs, action[0]))(worlds.theta, obs)
     where = snapped(worlds.levels, obs + said.mean[..., :-1])
-    ends = jax.nn.sigmoid(jax.vmap(ensemble.ending)(worlds.theta, x, where))
+    ends = jax.nn.sigmoid(jax.vmap(_world.ending)(worlds.theta, x, where))
     np.testing.assert_allclose(said.done, ends, rtol=1e-5)
 
 
@@ -844,7 +844,7 @@ def test_equations_are_solved_without_the_library(width):
     x = rng.normal(size=(200, width)) @ rng.normal(size=(width, width))
     x = x / x.std(0)
     a, b = x.T @ x / 200 + 1e-4 * np.eye(width), rng.normal(size=(width, 3)).astype(np.float32)
-    found = np.asarray(jax.jit(ensemble.solve)(jnp.asarray(a, jnp.float32), b))
+    found = np.asarray(jax.jit(_known.solve)(jnp.asarray(a, jnp.float32), b))
     np.testing.assert_allclose(a @ found, b, atol=5e-3)
 
 

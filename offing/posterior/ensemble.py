@@ -19,7 +19,6 @@ from the conjugate posterior; the tests hold them to `linear.py`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -31,9 +30,11 @@ from ..data import Split, ranges
 from ..hypers import hypers
 from ..nets import Layer, cross_entropy, dense, hidden, hidden_half, mlp, mlp_init, student_nll
 from ..optim import Adam, Learner, adam, cosine, descend, start
-from ..types import Array, Dataset, Key, Posterior, Predict, Task
-from ._head import Batch, head_loss, read, residual
-from ._levels import levels, snapped
+from ..types import Array, Dataset, Key, Posterior, Task
+from ._head import Batch, head_loss, residual
+from ._known import Known, gain_of, learned_from, least_squares, measure, stops
+from ._levels import levels
+from ._world import Theta, World, ending, gaussian
 
 ROUNDS = 20  # how often a member is compared with its best so far
 CHUNK = 50  # updates whose minibatches are gathered at once: keeps random numbers and gathers off the hot path
@@ -42,8 +43,6 @@ HALF = {"gpu": True}  # where gradients of hidden layers are kept in bfloat16
 BLOCK = 8_192  # rows that priors are read on at once: all of a long log, for all members, would not fit a GPU
 ROOM = 0.1  # widths of the log's range by which a state may leave it
 ENDS = (64, 64)  # hidden sizes of the termination head
-LEAST = 1e-6  # share of the variance of a target that the linear map may seem to leave, at least
-TIES = 3  # rows that share the very largest or smallest value of a column: it stops there, and is a wall
 
 
 @hypers
@@ -75,40 +74,6 @@ class Hypers:
     wary: bool = False  # whether imagined steps end where worlds disagree more than they ever do on the log
 
 
-class Scale(NamedTuple):
-    """Centre and width of what goes in and what comes out, so that every number is of order one inside."""
-
-    in_mean: Array  # [S + A]
-    in_std: Array
-    out_mean: Array  # [S + 1]
-    out_std: Array
-
-
-class Known(NamedTuple):
-    """What a fold's rows say before any net is trained."""
-
-    scale: Scale
-    linear: Layer  # the least-squares map
-    left: Array  # [S + 1]  variance that it leaves
-    walls: Array  # [2, S]  where a state's columns stop, low and high
-
-
-class Theta(NamedTuple):
-    """One world; in a posterior every leaf has a leading axis [M]."""
-
-    net: tuple[Layer, ...]  # trained: in -> mean and raw log-variance
-    low: Array  # [S + 1]  soft bounds of the log-variance
-    high: Array
-    ends: tuple[Layer, ...]  # (obs, action, next_obs) -> logit of termination; () if nothing in the log ended
-    linear: Layer  # frozen: the least-squares map
-    prior: tuple[Layer, ...]  # frozen; () if silent
-    prior_scale: Array  # [S + 1]
-    floor: Array  # []  least log-variance
-    scale: Scale
-    walls: Array  # [2, S]  no state is predicted beyond these; infinite where the log shows none
-    levels: Any = ()  # [S, K]  values of columns that take few (`_levels`); () if none does
-
-
 TRAINED = ("net", "low", "high", "ends")
 
 
@@ -119,50 +84,6 @@ class Fitted(NamedTuple):
     nll: Array  # [F, members]  held-out negative log-likelihood of each member at its best
     best: Array  # [F, members]  the round it was best in, from 0 to ROUNDS - 1
     curve: Array  # [ROUNDS]  mean held-out negative log-likelihood
-
-
-@dataclass(frozen=True)
-class World:
-    """How a Theta is read; static, and equal for equal architectures, so that programs are shared."""
-
-    activation: str
-
-    def __call__(self, theta: Theta, obs: Array, action: Array) -> Predict:
-        x = enter(theta.scale, obs, action)
-        mean, logvar = gaussian(theta, x, self.activation)
-        mean = mean + dense(theta.linear, x)
-        if theta.prior:
-            mean = mean + theta.prior_scale * mlp(theta.prior, x, self.activation)
-        mean = mean * theta.scale.out_std + theta.scale.out_mean
-        after = jnp.clip(obs + mean[..., :-1], theta.walls[0], theta.walls[1])
-        mean = jnp.concatenate([after - obs, mean[..., -1:]], -1)
-        std = jnp.exp(0.5 * logvar) * theta.scale.out_std
-        if not theta.ends:
-            return Predict(mean, std, jnp.zeros(mean.shape[:-1]))
-        logit = ending(theta, x, snapped(theta.levels, after))
-        return Predict(mean, std, jax.nn.sigmoid(logit))
-
-
-def enter(scale: Scale, obs: Array, action: Array) -> Array:
-    """The net's input, in normalised units."""
-    return (jnp.concatenate([obs, action], -1) - scale.in_mean) / scale.in_std
-
-
-def gaussian(theta: Theta, x: Array, activation: str) -> tuple[Array, Array]:
-    """Mean and log-variance of the trained net alone, in normalised units."""
-    return read(mlp(theta.net, x, activation), theta.low, theta.high, theta.floor)
-
-
-def ending(theta: Theta, x: Array, next_obs: Array) -> Array:
-    """Logit that the step ended the episode, from the step and from where it led."""
-    width = next_obs.shape[-1]
-    after = (next_obs - theta.scale.in_mean[:width]) / theta.scale.in_std[:width]
-    return mlp(theta.ends, jnp.concatenate([x, after], -1), "silu")[..., 0]
-
-
-def gain_of(known: Known) -> Array:
-    """What the linear map leaves to say [S + 1], as a standard deviation in units of the target's."""
-    return jnp.sqrt(jnp.clip(known.left, LEAST, 1.0))
 
 
 def geared(params: Any, gain: Array | float) -> Any:
@@ -230,75 +151,6 @@ def init(key: Key, common: Key, hypers: Hypers, widths: tuple[int, int], known: 
         scale=known.scale,
         walls=known.walls,
     )
-
-
-def measure(x: Array, y: Array, rows: Array, size: Array) -> Scale:
-    """Mean and standard deviation over the first `size` of `rows`; a constant column keeps width 1."""
-    used = (jnp.arange(rows.shape[0]) < size)[:, None]
-
-    def moments(a: Array) -> tuple[Array, Array]:
-        picked = a[rows]
-        mean = jnp.sum(picked * used, 0) / size
-        std = jnp.sqrt(jnp.sum(jnp.square(picked - mean) * used, 0) / size)
-        return mean, jnp.where(std > 1e-6 * (1 + jnp.abs(mean)), std, 1.0)
-
-    return Scale(*moments(x), *moments(y))
-
-
-def least_squares(x: Array, y: Array, scale: Scale, rows: Array, size: Array, share: Array) -> tuple[Layer, Array]:
-    """`share` of the linear map that fits the first `size` of `rows` best, and the variance it leaves [D]."""
-    used = (jnp.arange(rows.shape[0]) < size)[:, None]
-    x = (x[rows] - scale.in_mean) / scale.in_std * used
-    y = (y[rows] - scale.out_mean) / scale.out_std * used
-    gram = jnp.matmul(x.T, x, precision="highest") / size + 1e-4 * jnp.eye(x.shape[1])
-    weight = solve(gram, jnp.matmul(x.T, y, precision="highest") / size)
-    weight = share * weight
-    left = jnp.sum(jnp.square(y - x @ weight), 0) / size
-    return Layer(weight.T, jnp.zeros(y.shape[1])), left
-
-
-def solve(a: Array, b: Array) -> Array:
-    """x of a x = b for a positive definite matrix, by elimination, which then needs no pivots.
-
-    Written out, since on a CPU the library's solver starts threads of its own, and from some sixty columns on two
-    fits side by side wait for each other for ever.
-    """
-    width = a.shape[0]
-
-    def one(i: Array, whole: Array) -> Array:
-        row = whole[i] / whole[i, i]
-        return jnp.where(jnp.arange(width)[:, None] == i, row, whole - jnp.outer(whole[:, i], row))
-
-    return jax.lax.fori_loop(0, width, one, jnp.concatenate([a, b], 1))[:, width:]
-
-
-def stops(next_obs: Array, used: Array) -> Array:
-    """Where each column of the state stops [2, S], as the rows that are `used` [N] show it, or infinity.
-
-    A continuous quantity takes its very largest value once, unless something holds it there: a limit of
-    speed, the end of a rail. Nets round such a corner off, and can be far out where the log says exactly
-    where the state will be.
-    """
-    used = used[:, None]
-    low = jnp.min(jnp.where(used, next_obs, jnp.inf), 0)
-    high = jnp.max(jnp.where(used, next_obs, -jnp.inf), 0)
-    many = lambda edge: jnp.sum((next_obs == edge) & used, 0) >= TIES
-    return jnp.stack([jnp.where(many(low), low, -jnp.inf), jnp.where(many(high), high, jnp.inf)])
-
-
-def walled(data: Dataset) -> bool:
-    """Whether any column of the log's states stops at a wall."""
-    used = jnp.arange(len(data.steps.next_obs)) < data.rows
-    return bool(np.any(np.isfinite(stops(jnp.asarray(data.steps.next_obs), used))))
-
-
-def learned_from(split: Split, rows: int) -> Array:
-    """Which of the rows [N] some fold learns from, or is stopped by: all that is not held out."""
-    parts = [*zip(split.train, split.sizes, strict=True), (split.valid, split.valid_size)]
-    used = jnp.zeros(rows, bool)
-    for index, size in parts:
-        used = used.at[jnp.asarray(index)].max(jnp.arange(index.shape[0]) < size)
-    return used
 
 
 def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, terminates: bool, at_walls: bool = False) -> Fitted:

@@ -16,8 +16,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import hypers
+from ..nets import Layer
 from ..pil import PIL
-from ..posterior import ensemble
+from ..posterior._known import Scale
+from ..posterior._world import Theta, World
 from ..posterior.replay import Replay
 from ..tune.choose import PosteriorChoice
 from ..types import BadInput, Box, Discrete, Posterior, Task
@@ -219,7 +221,7 @@ def load_posterior(out: str | os.PathLike[str]) -> Posterior:
         return Posterior(
             theta=_theta(arrays),
             **{name: arrays[name] for name in REST},
-            predict=ensemble.World(world["activation"]),
+            predict=World(world["activation"]),
             task=Task(world["task"]["horizon"], world["task"]["discount"], actions),
             folds=world["folds"],
             terminates=world["terminates"],
@@ -229,16 +231,16 @@ def load_posterior(out: str | os.PathLike[str]) -> Posterior:
         raise BadInput(f"{folder}: the posterior in it is damaged or of another version") from None
 
 
-def _theta(arrays: dict[str, Any]) -> ensemble.Theta:
-    def layer(part: str) -> ensemble.Layer:
-        return ensemble.Layer(arrays[f"theta.{part}.weight"], arrays[f"theta.{part}.bias"])
+def _theta(arrays: dict[str, Any]) -> Theta:
+    def layer(part: str) -> Layer:
+        return Layer(arrays[f"theta.{part}.weight"], arrays[f"theta.{part}.bias"])
 
-    def layers(part: str) -> tuple[ensemble.Layer, ...]:
+    def layers(part: str) -> tuple[Layer, ...]:
         count = sum(name.startswith(f"theta.{part}[") and name.endswith(".weight") for name in arrays)
         return tuple(layer(f"{part}[{i}]") for i in range(count))
 
     plain = {name: arrays[f"theta.{name}"] for name in ("low", "high", "prior_scale", "floor", "walls")}
-    scale = ensemble.Scale(*(arrays[f"theta.scale.{name}"] for name in ensemble.Scale._fields))
+    scale = Scale(*(arrays[f"theta.scale.{name}"] for name in Scale._fields))
     parts = {part: layers(part) for part in ("net", "ends", "prior")}
     levels = arrays.get("theta.levels", ())
-    return ensemble.Theta(linear=layer("linear"), scale=scale, levels=levels, **parts, **plain)
+    return Theta(linear=layer("linear"), scale=scale, levels=levels, **parts, **plain)

@@ -16,6 +16,7 @@ from ..hypers import groups
 from ..pil import PIL, chance, evenly, evidence, judge, say
 from ..planner._plan import Planned, plan
 from ..posterior import ensemble
+from ..posterior._known import walled
 from ..posterior.replay import Replay, replay
 from ..posterior.walk import disagreement, sharpened
 from ..types import Array, BadInput, Dataset, Key, Planner, Policy, Posterior, Progress
@@ -187,7 +188,7 @@ def _fit(
     engine: Engine | None,
 ) -> list[ensemble.Fitted]:
     """Every setting fitted to the folds of `parts`. What a fit does not read stays off the device."""
-    run = _fitter(bool(np.any(data.steps.done[: data.rows])), ensemble.walled(data))
+    run = _fitter(bool(np.any(data.steps.done[: data.rows])), walled(data))
     each = max(s.folds * s.members for s in settings) * len(data.episode) * (data.steps.obs.shape[1] + 2) * 8
     args = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), parts._replace(held=np.zeros(0))))
     return sweep(what, run, settings, *args, bytes_each=each, shelf=shelf, progress=progress, engine=engine)

@@ -20,6 +20,7 @@ from ..data import Log, Split, behaviour, split, take
 from ..data.dataset import runs
 from ..pil import PIL, evidence, judge
 from ..posterior import ensemble
+from ..posterior._known import walled
 from ..types import Dataset, Key, Policy, Posterior, Progress
 from ..value.estimate import ValueEstimate
 from ..value.law import Law, Needed, fit, needed
@@ -117,7 +118,7 @@ def _fewer(
     """The worlds that each of SHARES of the rows would have given."""
     data, setting = log.data, choice.points[choice.index]
     entries = [Entry(setting, thinned(data, parts, share, seed)) for share in SHARES]
-    run = _fitter(bool(np.any(data.steps.done[: data.rows])), ensemble.walled(data))
+    run = _fitter(bool(np.any(data.steps.done[: data.rows])), walled(data))
     args = jax.device_put((key, data._replace(starts=np.zeros((0, 1)))))
     each = setting.folds * setting.members * len(data.episode) * (data.steps.obs.shape[1] + 2) * 8
     fitted = sweep("rows", run, entries, *args, bytes_each=each, shelf=shelf, progress=progress, engine=engine)
