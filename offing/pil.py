@@ -11,6 +11,7 @@ noise scale says in which shares. Everything is in units of the target's varianc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -21,6 +22,7 @@ from .types import Array, Dataset, Posterior
 FLOOR = 0.01  # least standard deviation of chance, relative to the target's: finer than this PIL does not look
 RIDGE = 3.0  # of the second regressor, on standardised features
 THRESHOLD = 0.25  # the paper's, on |E - V| / (E + V)
+MOST = 4_096  # rows that are asked about
 FEWEST = 5  # held-out episodes: on fewer, that E and V agree may be luck
 
 
@@ -127,7 +129,7 @@ class Evidence(NamedTuple):
         return np.maximum(self.plain - self.explained, 0.0)
 
 
-def evenly(data: Dataset, most: int = 4096) -> np.ndarray:
+def evenly(data: Dataset, most: int = MOST) -> np.ndarray:
     """At most that many rows, evenly taken."""
     return np.unique(np.linspace(0, data.rows - 1, min(most, data.rows)).astype(int))
 
@@ -139,29 +141,58 @@ def say(posterior: Posterior, obs: Array, action: Array) -> tuple[Array, Array]:
     return predicted.mean, predicted.std
 
 
-def evidence(posterior: Posterior, held: Dataset) -> Evidence:
-    """The posterior against held-out rows, averaged over its folds."""
-    rows = evenly(held)
-    steps = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[rows], held.steps)
-    episode = np.asarray(held.episode)[: held.rows]
-    y = np.concatenate([steps.next_obs - steps.obs, steps.reward[:, None]], -1)
-    x = np.concatenate([steps.obs, steps.action], -1)
-    mean, std = (np.asarray(a, np.float64) for a in say(posterior, held.steps.obs[rows], held.steps.action[rows]))
-    scale = _widths(y)
-    mean = mean.reshape(posterior.folds, -1, *y.shape) / scale  # [F, members, N, D]
+def evidence(posterior: Posterior, held: Dataset, unseen: Sequence[Dataset] | None = None) -> Evidence:
+    """The posterior against rows that it has not seen, averaged over its folds.
+
+    `held` are rows that no fold has seen. `unseen` are, for each fold, all that it has not: also what other folds
+    learned from. Few held-out episodes go far, and whether there are any would decide what is found.
+    """
+    sets = [held] * posterior.folds if unseen is None else list(unseen)
+    count = min(MOST, *(each.rows for each in sets))
+    asked = [_asked(posterior.fold(fold), each, count) for fold, each in enumerate(sets)]
+    y = np.stack([fold.y for fold in asked])  # [F, N, D]
+    scale = _widths(y.reshape(-1, y.shape[-1]))
+    mean = np.stack([fold.mean for fold in asked]) / scale  # [F, members, N, D]
     residual = y / scale - mean.mean(1)  # [F, N, D]
-    members = mean.shape[1]
-    inputs = (x - x.mean(0)) / _widths(x)
+    members, none = mean.shape[1], np.zeros(y.shape[-1])
+    between = none
+    if posterior.folds > 1:
+        same = [_asked(posterior.fold(fold), held, min(MOST, held.rows)) for fold in range(posterior.folds)]
+        between = np.var([fold.mean.mean(0) / scale for fold in same], 0, ddof=1).mean(0)
     return Evidence(
         plain=np.mean(residual**2, (0, 1)),
-        explained=np.mean([explained(inputs, r) for r in residual], 0),
-        spread=mean.var(1, ddof=1).mean((0, 1)) if members > 1 else np.zeros(y.shape[1]),
-        learned=np.square(std / scale).mean((0, 1)),
+        explained=np.mean([explained(fold.x, r) for fold, r in zip(asked, residual, strict=True)], 0),
+        spread=mean.var(1, ddof=1).mean((0, 1)) if members > 1 else none,
+        learned=np.mean([np.square(fold.std / scale).mean((0, 1)) for fold in asked], 0),
         members=members,
         share=float(posterior.noise_scale),
-        apart=mean.mean(1).var(0, ddof=1).mean(0) if posterior.folds > 1 else np.zeros(y.shape[1]),
-        units=len(np.unique(episode)) if episode[0] >= 0 else held.rows,
+        apart=between,
+        units=min(_units(each) for each in sets),
     )
+
+
+class Asked(NamedTuple):
+    """Some rows, and what the worlds of a fold say of them."""
+
+    x: np.ndarray  # [N, S + A]  standardised
+    y: np.ndarray  # [N, D]
+    mean: np.ndarray  # [members, N, D]
+    std: np.ndarray
+
+
+def _asked(fold: Posterior, data: Dataset, count: int) -> Asked:
+    rows = evenly(data, count)
+    steps = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[rows], data.steps)
+    y = np.concatenate([steps.next_obs - steps.obs, steps.reward[:, None]], -1)
+    x = np.concatenate([steps.obs, steps.action], -1)
+    said = say(fold, data.steps.obs[rows], data.steps.action[rows])
+    return Asked((x - x.mean(0)) / _widths(x), y, *(np.asarray(a, np.float64) for a in said))
+
+
+def _units(data: Dataset) -> int:
+    """Episodes, or rows where there are none."""
+    episode = np.asarray(data.episode)[: data.rows]
+    return len(np.unique(episode)) if episode[0] >= 0 else data.rows
 
 
 def _widths(a: np.ndarray) -> np.ndarray:
@@ -224,6 +255,14 @@ def judge(found: Evidence, noise: Array | None = None, share: float | None = Non
     )
 
 
-def pil(posterior: Posterior, held: Dataset, noise: Array | None = None, share: float | None = None) -> PIL:
-    """The posterior's information loss on held-out rows; `noise` and `share` as `judge` has them."""
-    return judge(evidence(posterior, held), noise, share)
+def pil(
+    posterior: Posterior,
+    held: Dataset,
+    noise: Array | None = None,
+    share: float | None = None,
+    unseen: Sequence[Dataset] | None = None,
+) -> PIL:
+    """The posterior's information loss on held-out rows; `noise` and `share` as `judge` has them, `unseen` as
+    `evidence` does.
+    """
+    return judge(evidence(posterior, held, unseen), noise, share)

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..types import BadInput, Dataset, Task
 
+MANY = 100_000  # episodes, or rows of a bag: so many need no care to be dealt out fairly
 STRATUM = 10  # episodes that go about as far, of which every part gets its share
 PIECES = 10  # a smaller log still comes from at least this many episodes, and is split into as many parts
 
@@ -148,15 +149,18 @@ def split(
             units = [part for unit in units for part in np.array_split(unit, pieces) if len(part)]
     if len(units) < folds + 2:
         raise BadInput(f"{rows} rows are too few to split into {folds} folds, validation and held-out rows")
-    order = _dealt(rng, reach(data, units))
+    far = reach(data, units)
+    order = _dealt(rng, far)
     held_rows = _deal(units, order, max(1, round(held * rows)), spare=folds + 1)
     valid_rows = _deal(units, order, max(1, round(valid * rows)), spare=folds)
     parts: list[list[np.ndarray]] = [[] for _ in range(folds)]
     sizes = np.zeros(folds, np.int32)
-    for i in order:  # each next unit to the fold that has the fewest rows
-        f = int(sizes.argmin())
-        parts[f].append(units[i])
-        sizes[f] += len(units[i])
+    order.sort(key=far.__getitem__)
+    for first in range(0, len(order), folds):  # of units that go as far, one to each fold
+        alike = sorted(order[first : first + folds], key=lambda i: -len(units[i]))  # longest to smallest
+        for i, f in zip(alike, np.argsort(sizes, kind="stable"), strict=False):
+            parts[f].append(units[i])
+            sizes[f] += len(units[i])
     train = np.zeros((folds, len(data.episode)), np.int32)
     for f, part in enumerate(parts):
         train[f, : sizes[f]] = np.sort(np.concatenate(part))
@@ -178,8 +182,11 @@ def reach(data: Dataset, units: list[np.ndarray]) -> np.ndarray:
 def _dealt(rng: np.random.Generator, reach: np.ndarray) -> list[int]:
     """Units in random order, but such that any stretch of it has near and far ones in fair shares.
 
-    By reach, neighbours form strata of STRATUM; of each, the order takes one at a time, drawn at random.
+    By reach, neighbours form strata of STRATUM; of each, the order takes one at a time, drawn at random. Among
+    very many units shares are fair of themselves.
     """
+    if len(reach) > MANY:
+        return rng.permutation(len(reach)).tolist()
     ranked = rng.permutation(len(reach))
     ranked = ranked[np.argsort(reach[ranked], kind="stable")]
     strata = [rng.permutation(ranked[i : i + STRATUM]) for i in range(0, len(ranked), STRATUM)]

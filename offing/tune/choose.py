@@ -73,14 +73,14 @@ def choose_posterior(
         raise BadInput("settings with different numbers of folds cannot be compared: they hold out different rows")
     data, task = log.data, log.task
     parts, notes = split(data, seed, settings[0].folds)
-    held = take(data, parts.held)
+    held, strange = take(data, parts.held), unseen(data, parts)
     settings = rated(key, data, parts, settings, shelf, progress, engine)
     fitted = _fit("fit", key, data, parts, settings, shelf, progress, engine)
     worlds = [ensemble.posterior(f, h, data, task) for f, h in zip(fitted, settings, strict=True)]
 
     found = []
     for i, world in enumerate(worlds):
-        found.append(evidence(world, held))
+        found.append(evidence(world, held, strange))
         if progress:
             progress("score", i + 1, len(worlds))
     reference = int(np.argmin(np.nan_to_num([np.sum(f.plain) for f in found], nan=np.inf)))
@@ -130,6 +130,13 @@ def fitted_on(log: Log, choice: PosteriorChoice, seed: int = 0) -> Split:
     """Which rows the worlds that `refit` gives learned from, fold by fold."""
     held = {} if log.data.rows > PLENTY else {"held": 0.0}
     return split(log.data, seed, choice.points[choice.index].folds, **held)[0]
+
+
+def unseen(data: Dataset, parts: Split) -> list[Dataset]:
+    """For each fold, the rows that its worlds had no part in: those held out, and those of the other folds."""
+    trained = [train[:size] for train, size in zip(parts.train, parts.sizes, strict=True)]
+    others = [[rows for g, rows in enumerate(trained) if g != f] for f in range(len(trained))]
+    return [take(data, np.sort(np.concatenate([parts.held, *rest]))) for rest in others]
 
 
 def best(totals: Sequence[float], balanced: Sequence[bool], nll: Sequence[float], near: float = np.inf) -> int:

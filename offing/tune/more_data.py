@@ -25,7 +25,7 @@ from ..types import Dataset, Key, Policy, Posterior, Progress
 from ..value.estimate import ValueEstimate
 from ..value.law import Law, Needed, fit, needed
 from ..value.predictive import estimates, rolled
-from .choose import PosteriorChoice, fitted_on, limited, tabled
+from .choose import PosteriorChoice, fitted_on, limited, tabled, unseen
 from .engine import Engine
 from .sweep import Shelf, sweep
 
@@ -88,7 +88,8 @@ def more_data(
     parts, _ = split(data, seed, choice.points[choice.index].folds)
     held, shares = take(data, parts.held), np.array([*SHARES, 1.0])
     worlds = [*_fewer(k1, log, choice, parts, seed, shelf, progress, engine), choice.picked]
-    losses = [judge(evidence(world, held), choice.pil.noise, choice.share) for world in worlds]
+    strange = unseen(data, parts)
+    losses = [judge(evidence(world, held, strange), choice.pil.noise, choice.share) for world in worlds]
     whole = fitted_on(log, choice, seed).sizes.sum()  # what worlds learn from once nothing is held out
     rows = data.rows * shares * parts.sizes.sum() / whole
     refitted = bool(rows[-1] < data.rows)
