@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from offing.data import Schema, load, samples, split, subsample, take
-from offing.data.dataset import PIECES, runs
+from offing.data.dataset import HELD, PIECES, runs
 from offing.types import BadInput, Box, Discrete
 
 SAMPLES = ("offing:cartpole", "offing:pendulum")
@@ -442,6 +442,20 @@ def test_bags_are_split_by_rows_and_said():
 def test_split_sees_rows_in_use_only():
     data = subsample(WHOLE, 53, 0).data
     assert_apart(parts_of(split(data, 0)[0], data), 53)
+
+
+def test_a_long_log_holds_out_no_more_than_it_needs():
+    rows = 250_000
+    given = {name: np.zeros((rows, 1), np.float32) for name in ("obs", "action", "next_obs")}
+    given |= {
+        "reward": np.zeros(rows),
+        "terminated": np.zeros(rows, bool),
+        "truncated": np.arange(rows) % 50 == 49,
+    }
+    found, _ = split(load(given).data, 0)
+    assert len(found.held) == HELD
+    assert found.sizes.sum() == rows - HELD - 4_100  # whole episodes of 50
+    assert abs(found.sizes[0] - found.sizes[1]) <= 50
 
 
 def test_episodes_that_go_far_are_in_every_part():

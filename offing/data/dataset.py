@@ -10,6 +10,8 @@ import numpy as np
 
 from ..types import BadInput, Dataset, Task
 
+HELD = 20_000  # rows held out, at most
+VALID = 4_096  # rows that validate, at most
 MANY = 100_000  # episodes, or rows of a bag: so many need no care to be dealt out fairly
 STRATUM = 10  # episodes that go about as far, of which every part gets its share
 PIECES = 10  # a smaller log still comes from at least this many episodes, and is split into as many parts
@@ -122,14 +124,18 @@ def _cut_ends(episode: np.ndarray, done: np.ndarray) -> np.ndarray:
 
 
 def split(
-    data: Dataset, seed: int, folds: int = 2, held: float = 0.2, valid: float = 0.1
+    data: Dataset, seed: int, folds: int = 2, held: float | None = None, valid: float | None = None
 ) -> tuple[Split, list[str]]:
     """Rows for folds, validation and holding out: whole episodes each, where the log has enough of them.
+
+    A fifth is held out and a tenth validates, but no more than HELD and VALID rows: a long log has better uses.
 
     Episodes are dealt out by how far from the log's middle they go (`_dealt`), so that every part has its share of
     the few that go far: where those fall decides what is found on held-out rows, and it should not be luck.
     """
     rows = data.rows
+    held = min(0.2, HELD / rows) if held is None else held
+    valid = min(0.1, VALID / rows) if valid is None else valid
     episode = np.asarray(data.episode)[:rows]
     rng = np.random.default_rng([seed, 2])
     notes: list[str] = []
