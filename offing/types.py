@@ -118,7 +118,7 @@ class Posterior:
 
     @property
     def levels(self) -> Array | tuple[()]:
-        """Values of the state's columns that take few [M, 1, S, K], for copies side by side; () if none does."""
+        """Values of columns that take few [M, 1, S, K + 1], for copies side by side; () if none does."""
         found = getattr(self.theta, "levels", ())
         return found if isinstance(found, tuple) else found[:, None]
 

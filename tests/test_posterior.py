@@ -619,8 +619,8 @@ def flagged(rows: int) -> Dataset:
 
 def test_columns_of_few_values_are_found_where_rows_can_tell():
     found = levels(flagged(2_000))
-    np.testing.assert_array_equal(found, [[0, 1, 1], [-1, 0, 5], [np.nan] * 3])
-    assert levels(flagged(70)).shape == (3, 2)  # three values in 70 rows may be chance
+    np.testing.assert_array_equal(found, [[0, 1, 1, np.inf], [-1, 0, 5, np.inf], [np.nan] * 4])
+    assert levels(flagged(70)).shape == (3, 3)  # three values in 70 rows may be chance
     assert levels(bent()).size == 0
 
 
@@ -629,6 +629,22 @@ def test_a_state_lies_at_one_of_few_values():
     state = jnp.array([[0.4, 2.4, 0.3], [0.6, 2.6, -9.0], [-3.0, -0.6, 1e6]])
     np.testing.assert_allclose(snapped(found, state), [[0, 0, 0.3], [1, 5, -9], [0, -1, 1e6]])
     assert snapped((), state) is state
+
+
+def test_what_is_near_to_the_usual_value_of_a_column_is_at_it():
+    rng = np.random.default_rng(4)
+    force = np.where(
+        rng.random(4_000) < 0.9, 0.0, rng.uniform(2.0, 10.0, 4_000)
+    )  # nought unless something touches
+    rare = np.where(rng.random(4_000) < 0.4, 0.0, rng.normal(size=4_000))  # nought often, not usually
+    after = np.c_[force, rare, rng.normal(size=4_000)]
+    data = log_of(after[::-1], np.zeros((4_000, A)), after, np.zeros(4_000))
+    found = levels(data)
+    np.testing.assert_allclose(found[0], [0.0, 1.2], atol=0.05)  # half of what 5% of the forces lie below
+    assert np.isnan(found[1:]).all()
+    state = jnp.array([[0.9, 0.01, 0.3], [-0.4, 0.0, 0.0], [1.6, 0.0, 1.0]])
+    expected = [[0, 0.01, 0.3], [0, 0, 0], [1.6, 0, 1]]
+    np.testing.assert_allclose(snapped(jnp.asarray(found), state), expected)
 
 
 def test_worlds_step_from_level_to_level_and_end_there():

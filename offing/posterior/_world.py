@@ -28,7 +28,7 @@ class Theta(NamedTuple):
     floor: Array  # []  least log-variance
     scale: Scale
     walls: Array  # [2, S]  no state is predicted beyond these; infinite where the log shows none
-    levels: Any = ()  # [S, K]  values of columns that take few (`_levels`); () if none does
+    levels: Any = ()  # [S, K + 1]  values of columns that take few (`_levels`); () if none does
 
 
 @dataclass(frozen=True)
