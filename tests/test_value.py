@@ -73,12 +73,16 @@ def test_every_doubt_widens_the_interval(doubt):
     (low, high), (lower, higher) = FIVE.interval(), worse.interval()
     assert lower < low < high < higher
     assert worse.median == FIVE.median
-    assert FIVE._replace(gap=-3.0).deviation == FIVE._replace(gap=3.0).deviation
 
 
 def test_errors_that_all_worlds_share_count_with_the_gap_alone():
     assert FIVE._replace(common=3.0).deviation == FIVE.deviation
     assert FIVE._replace(common=3.0, gap=1.0).deviation > FIVE._replace(gap=1.0).deviation
+
+
+def test_a_plan_that_is_worth_less_in_its_own_worlds_has_not_used_their_errors():
+    less = FIVE._replace(gap=-3.0, common=9.0)
+    assert less.deviation**2 - FIVE.deviation**2 == pytest.approx(9.0 / 2)  # two folds, each off by as much
 
 
 def test_the_interval_stays_within_what_can_be_earned():

@@ -82,10 +82,14 @@ class ValueEstimate(NamedTuple):
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of the true value about the median, all doubts together."""
+        """Standard deviation of the true value about the median, all doubts together.
+
+        What a plan earns more in its own worlds is its use of their errors, and may be so of errors that all share.
+        What it earns less it has not used: two folds that know alike then differ, by sqrt(2) of what one is off.
+        """
         between = np.var(self.worlds, ddof=1) if self.members > 1 else self.aleatoric**2
         total = (1 + 1 / self.members) * between * self.widen**2 + self.starts + self.rare**2
-        total += ((1 + self.common) * self.gap) ** 2
+        total += ((1 + self.common) * self.gap) ** 2 if self.gap > 0 else self.gap**2 / 2
         return float(np.sqrt(total))
 
     def interval(self, level: float = 0.9) -> tuple[float, float]:
