@@ -84,7 +84,7 @@ class ValueEstimate(NamedTuple):
     def deviation(self) -> float:
         """Standard deviation of the true value about the median, all doubts together.
 
-        What a plan earns more in its own worlds is its use of their errors, and may be so of errors that all share.
+        What a plan earns more in its own worlds is its use of their errors, and it may use errors that all share.
         What it earns less it has not used: two folds that know alike then differ, by sqrt(2) of what one is off.
         """
         between = np.var(self.worlds, ddof=1) if self.members > 1 else self.aleatoric**2
