@@ -908,9 +908,13 @@ def test_a_shape_learns_at_the_rate_at_which_its_plainest_setting_is_likeliest()
     still = replace(base, depth=3, rates=(1.0,))
     apart = [replace(base, depth=1, lr=lr) for lr in (1e-2, 1e-5)]  # whoever varies rates has chosen them
     settings = [replace(base, prior_scale=1.0, lr=3e-2), base, still, *apart]
-    found = rated(jax.random.key(2), data, split, settings)
+    found, done = rated(jax.random.key(2), data, split, settings)
     assert [setting.lr for setting in found] == [3e-2, 3e-2, 3e-2, 1e-2, 1e-5]
+    assert not done
     slow = [replace(setting, lr=1e-5, rates=(1.0, 3e3)) for setting in settings[:2]]
-    found = rated(jax.random.key(2), data, split, slow)
+    found, done = rated(jax.random.key(2), data, split, slow)
+    assert list(done) == [1]  # what was fitted to find out is not fitted again
+    again = fit(jax.random.key(2), found[1], data, split, terminates=False)
+    np.testing.assert_allclose(done[1].nll, again.nll, rtol=1e-3)
     np.testing.assert_allclose([setting.lr for setting in found], 3e-2)
     assert [setting.prior_scale for setting in found] == [1.0, 0.0]

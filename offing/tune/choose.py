@@ -74,8 +74,10 @@ def choose_posterior(
     data, task = log.data, log.task
     parts, notes = split(data, seed, settings[0].folds)
     held, strange = take(data, parts.held), unseen(data, parts)
-    settings = rated(key, data, parts, settings, shelf, progress, engine)
-    fitted = _fit("fit", key, data, parts, settings, shelf, progress, engine)
+    settings, done = rated(key, data, parts, settings, shelf, progress, engine)
+    rest = [i for i in range(len(settings)) if i not in done]
+    more = _fit("fit", key, data, parts, [settings[i] for i in rest], shelf, progress, engine) if rest else []
+    fitted = [each for _, each in sorted({**done, **dict(zip(rest, more, strict=True))}.items())]
     worlds = [ensemble.posterior(f, h, data, task) for f, h in zip(fitted, settings, strict=True)]
 
     found = []
@@ -162,26 +164,29 @@ def rated(
     shelf: Shelf | None = None,
     progress: Progress | None = None,
     engine: Engine | None = None,
-) -> list[ensemble.Hypers]:
-    """The settings, those of one shape at the rate that suits it: where its plainest setting is likeliest.
+) -> tuple[list[ensemble.Hypers], dict[int, ensemble.Fitted]]:
+    """The settings, those of one shape at the rate that suits it, where its plainest setting is likeliest; and
+    what of them was fitted to find out, by their numbers.
 
     Which rate suits is the log's affair. A smooth log is learned ten times as well at a bold one, and one of
     collisions not at all; and spread, which is what settings of a shape differ by, does not ask for another.
     """
-    found, asked = list(settings), []
+    found, done, asked = list(settings), {}, []
     for group in groups(settings):
         alike = [settings[i] for i in group.index]
         plain = min(alike, key=lambda s: (s.prior_scale, s.bootstrap, s.jitter, s.ridge, 1 - s.own))
         if len(plain.rates) > 1 and len({setting.lr for setting in alike}) == 1:
-            asked.append((group.index, [replace(plain, lr=plain.lr * rate) for rate in plain.rates]))
-    tried = [setting for _, many in asked for setting in many]
+            first = group.index[alike.index(plain)]
+            asked.append((group.index, first, [replace(plain, lr=plain.lr * rate) for rate in plain.rates]))
+    tried = [setting for _, _, many in asked for setting in many]
     fitted = iter(_fit("rate", key, data, parts, tried, shelf, progress, engine) if tried else [])
-    for index, many in asked:
-        nll = [float(np.mean(next(fitted).nll)) for _ in many]
-        best = many[int(np.argmin(np.nan_to_num(nll, nan=np.inf)))]
+    for index, first, many in asked:
+        fits = [next(fitted) for _ in many]
+        best = int(np.argmin(np.nan_to_num([float(np.mean(fit.nll)) for fit in fits], nan=np.inf)))
+        done[first] = fits[best]
         for i in index:
-            found[i] = replace(found[i], lr=best.lr)
-    return found
+            found[i] = replace(found[i], lr=many[best].lr)
+    return found, done
 
 
 def _fit(
