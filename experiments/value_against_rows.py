@@ -93,6 +93,7 @@ def run(suite: str, task: str, rows: int, seed: int, given: Any) -> list[tuple[d
             "spread": result.pil.v,
             "imbalance": result.pil.imbalance,
             "calibrated": result.pil.calibrated,
+            "word": result.pil.word,
             "models": [[score.e, score.v] for score in posterior.scores],
             "picked": posterior.index,
             "common": result.pil.common,
@@ -191,7 +192,7 @@ def table(records: list[dict[str, Any]]) -> str:
     ]
     for r in sorted(records, key=lambda r: (r["task"], r["core"], r["rows"], r["seed"])):
         low, high = r["interval"]
-        word = "calibrated" if r["calibrated"] else ("over-confident" if r["imbalance"] > 0 else "over-dispersed")
+        word = r.get("word", "calibrated" if r["calibrated"] else "not calibrated")
         truth = f"{r['realised']:,.1f} ± {r['stderr']:.1f}" if "realised" in r else "–"
         lines.append(
             f"| {r['task']} | {r['rows']:,} | {r['seed']} | {r['core']} | {r['pil']:.3g} | {word} "
