@@ -157,7 +157,8 @@ def evidence(posterior: Posterior, held: Dataset, unseen: Sequence[Dataset] | No
     members, none = mean.shape[1], np.zeros(y.shape[-1])
     between = none
     if posterior.folds > 1:
-        same = [_asked(posterior.fold(fold), held, min(MOST, held.rows)) for fold in range(posterior.folds)]
+        folds = [posterior.fold(fold) for fold in range(posterior.folds)]
+        same = asked if unseen is None else [_asked(fold, held, MOST) for fold in folds]
         between = np.var([fold.mean.mean(0) / scale for fold in same], 0, ddof=1).mean(0)
     return Evidence(
         plain=np.mean(residual**2, (0, 1)),
@@ -255,14 +256,6 @@ def judge(found: Evidence, noise: Array | None = None, share: float | None = Non
     )
 
 
-def pil(
-    posterior: Posterior,
-    held: Dataset,
-    noise: Array | None = None,
-    share: float | None = None,
-    unseen: Sequence[Dataset] | None = None,
-) -> PIL:
-    """The posterior's information loss on held-out rows; `noise` and `share` as `judge` has them, `unseen` as
-    `evidence` does.
-    """
-    return judge(evidence(posterior, held, unseen), noise, share)
+def pil(posterior: Posterior, held: Dataset, noise: Array | None = None, share: float | None = None) -> PIL:
+    """The posterior's information loss on held-out rows; `noise` and `share` as `judge` has them."""
+    return judge(evidence(posterior, held), noise, share)

@@ -250,7 +250,9 @@ def test_rows_needed_come_with_what_else_is_compatible():
 
 def test_the_horizon_ends_where_error_outgrows_spread():
     steps = np.array([1, 2, 4, 8])
-    curve = lambda error, spread: Replay(np.array([0.5]), steps, np.array([error]), np.array([spread]), None, 0.5)  # type: ignore[arg-type]
+    curve = lambda error, spread: Replay(
+        np.array([0.5]), steps, np.array([error]), np.array([spread]), None, 0.5, None
+    )  # type: ignore[arg-type]
     good = horizon(curve([1.0, 2, 4, 8], [1.0, 2, 4, 8]), 10)
     assert (good.trusted, good.last, good.share) == (8, 8, 0.8)
     late = horizon(curve([1.0, 2, 4, 8], [1.0, 2, 4, 4]), 10)

@@ -377,10 +377,10 @@ def waves(height, rate, noise_scale=1.0, folds=1) -> Posterior:
     return Posterior(theta, jnp.zeros((1, S)), -edge, edge, jnp.asarray(noise_scale), Waves(), TASK, folds)
 
 
-def wavy(rate=40.0, rows=800, noise=0.0) -> Dataset:
+def wavy(rate=40.0, rows=800, noise=0.0, height=1.0) -> Dataset:
     rng = np.random.default_rng(8)
     obs = rng.uniform(-1, 1, size=(rows, S))
-    y = np.sin(rate * obs[:, :1]) * np.ones(OUTPUTS) + noise * rng.normal(size=(rows, OUTPUTS))
+    y = height * np.sin(rate * obs[:, :1]) * np.ones(OUTPUTS) + noise * rng.normal(size=(rows, OUTPUTS))
     return rows_of(obs, np.zeros((rows, A)), y[:, :-1], y[:, -1])
 
 
@@ -407,6 +407,14 @@ def test_folds_are_judged_apart_and_averaged():
         mean = np.mean([getattr(one, name) for one in apart], 0)
         np.testing.assert_allclose(getattr(together, name), mean, rtol=1e-6)
     assert together.spread[0] < evidence(waves(heights, 3.0), held).spread[0] / 2  # between folds is not spread
+
+
+def test_each_fold_is_judged_on_rows_of_its_own():
+    both = waves(np.array([1.0, 1.0, 0.2, 0.2]), 3.0, folds=2)
+    high, low = (wavy(rate=3.0, height=height) for height in (1.0, 0.2))
+    fit, unfit = evidence(both, high, [high, low]), evidence(both, high, [low, high])
+    assert fit.plain[0] < 1e-6 < 0.1 < unfit.plain[0]  # the fold of each kind of row, and the other
+    assert fit.apart[0] > 0.1  # that they differ is seen where both are asked the same
 
 
 def test_units_do_not_matter(known):

@@ -17,7 +17,8 @@ from offing.posterior.replay import FEWEST, SCALES, replay, segments
 from offing.posterior.spaces import SCALES as NAMES
 from offing.posterior.spaces import space
 from offing.tune import sweep as sweeping
-from offing.tune.choose import best, certain, rated
+from offing.tune._held import certain, unseen
+from offing.tune.choose import best, rated
 from offing.types import BadInput, Box, Dataset, Posterior, Predict, Task, Transition
 
 S, A = 3, 2
@@ -817,6 +818,19 @@ def test_a_horizon_needs_segments_that_reach_it():
     firsts, run = segments(held, 16, 20, seed=0)
     assert np.sum(run >= 4) >= FEWEST
     assert len(firsts) == 20
+
+
+# ---- which rows worlds are held against
+
+
+def test_a_fold_is_held_against_rows_that_it_had_no_part_in():
+    data = load("offing:cartpole", 1_000).data
+    found, _ = split(data, 0)
+    for fold, strange in enumerate(unseen(data, found)):
+        rows = found.train[fold, : found.sizes[fold]]
+        own = {*data.episode[rows], *data.episode[found.valid[: found.valid_size]]}
+        assert not own & set(strange.episode.tolist())
+        assert strange.rows == len(found.held) + found.sizes[1 - fold]
 
 
 # ---- which setting is taken

@@ -9,7 +9,8 @@ from kept import Shelf
 
 import offing
 from offing.posterior import spaces
-from offing.tune.choose import TABLE, limited, tabled
+from offing.tune._held import limited
+from offing.tune.choose import TABLE, tabled
 
 MODELS = [
     replace(spaces.SMALL, width=16, updates=60, members=3, elites=2, own=own, rates=(1.0,)) for own in (0.1, 1.0)

@@ -7,9 +7,6 @@ there is soon where no log has been, and the policy with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 import jax.numpy as jnp
 import numpy as np
 
@@ -28,16 +25,13 @@ def levels(data: Dataset) -> np.ndarray:
     """
     rows, steps = data.rows, data.steps
     glance = np.unique(np.linspace(0, rows - 1, min(rows, GLANCE)).astype(int))
-    found = [_of(np.asarray(obs)[:rows], np.asarray(after)[:rows], glance) for obs, after in _columns(steps)]
+    columns = zip(steps.obs.T, steps.next_obs.T, strict=True)
+    found = [_of(np.asarray(obs)[:rows], np.asarray(after)[:rows], glance) for obs, after in columns]
     most = max(len(values) for values, _ in found)
     if most == 0:
         return np.zeros((len(found), 0), np.float32)
     pad = lambda values: np.pad(values, (0, most - len(values)), "edge") if len(values) else np.full(most, np.nan)
     return np.stack([np.r_[pad(values), near] for values, near in found]).astype(np.float32)
-
-
-def _columns(steps: Any) -> Iterator[tuple[Any, Any]]:
-    return zip(steps.obs.T, steps.next_obs.T, strict=True)
 
 
 def _of(obs: np.ndarray, after: np.ndarray, glance: np.ndarray) -> tuple[np.ndarray, float]:

@@ -35,7 +35,7 @@ class Replay(NamedTuple):
     spread: np.ndarray  # [K, H]  root mean variance over worlds and draws
     score: np.ndarray  # [K, H]  continuous ranked probability score
     scale: float  # the one that fits best
-    left: np.ndarray | None = None  # [K]  share of draws that left the log's range on the way
+    left: np.ndarray  # [K]  share of draws that left the log's range on the way
 
 
 def segments(held: Dataset, longest: int, count: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -13,23 +13,19 @@ import numpy as np
 
 from ..data import Log, Split, split, take
 from ..hypers import groups
-from ..pil import PIL, chance, evenly, evidence, judge, say
+from ..pil import PIL, chance, evidence, judge
 from ..planner._plan import Planned, plan
 from ..posterior import ensemble
 from ..posterior._known import walled
-from ..posterior.replay import Replay, replay
-from ..posterior.walk import disagreement, sharpened
-from ..types import Array, BadInput, Dataset, Key, Planner, Policy, Posterior, Progress
+from ..posterior.replay import Replay
+from ..types import BadInput, Dataset, Key, Planner, Policy, Posterior, Progress
 from ..value.predictive import rollouts
+from ._held import certain, limited, unseen, with_scale
 from .engine import Engine
 from .sweep import Shelf, sweep
 
 PLENTY = 50_000  # rows of which a fifth more is no longer worth the time
 NEAR = 0.5  # nats a quantity: a setting that foretells worse than the best by more is no candidate
-CERTAINTIES = (1.0, 0.3, 0.1, 0.03, 0.01)  # how sure ends may be, from as likely as worlds say to certain
-MANY = 32_768  # held-out rows that are asked about ends, which may be few
-ENDS = 3  # ends among held-out rows, fewer than which say nothing of it
-DOUBT = 1.5  # an imagined step of which worlds are less sure than this many times the worst of the log ends
 ROUNDS = 8  # how often a plan is held against worlds it was not trained in
 GLANCES = 16  # episodes a world, each time
 TABLE = 1_024  # starts, repeated if there are fewer, so that logs of all sizes share a program
@@ -86,12 +82,12 @@ def choose_posterior(
         if progress:
             progress("score", i + 1, len(worlds))
     reference = int(np.argmin(np.nan_to_num([np.sum(f.plain) for f in found], nan=np.inf)))
-    share = float(_with_scale(worlds[reference], key, held)[0].noise_scale)
+    share = float(with_scale(worlds[reference], key, held)[0].noise_scale)
     noise = chance(found[reference]._replace(share=share))
     scores = tuple(judge(f, noise, share) for f in found)
     nll = tuple(float(np.mean(f.nll)) for f in fitted)
     index = best([s.total for s in scores], [s.balanced for s in scores], nll, NEAR * len(noise))
-    picked, curve = _with_scale(worlds[index], key, held)
+    picked, curve = with_scale(worlds[index], key, held)
     picked = limited(certain(picked, held), held)
     if curve is None:
         notes.append("no runs of steps to replay, so all of the learned variance counts as chance")
@@ -132,13 +128,6 @@ def fitted_on(log: Log, choice: PosteriorChoice, seed: int = 0) -> Split:
     """Which rows the worlds that `refit` gives learned from, fold by fold."""
     held = {} if log.data.rows > PLENTY else {"held": 0.0}
     return split(log.data, seed, choice.points[choice.index].folds, **held)[0]
-
-
-def unseen(data: Dataset, parts: Split) -> list[Dataset]:
-    """For each fold, the rows that its worlds had no part in: those held out, and those of the other folds."""
-    trained = [train[:size] for train, size in zip(parts.train, parts.sizes, strict=True)]
-    others = [[rows for g, rows in enumerate(trained) if g != f] for f in range(len(trained))]
-    return [take(data, np.sort(np.concatenate([parts.held, *rest]))) for rest in others]
 
 
 def best(totals: Sequence[float], balanced: Sequence[bool], nll: Sequence[float], near: float = np.inf) -> int:
@@ -210,49 +199,6 @@ def _fit(
 def _fitter(terminates: bool, at_walls: bool) -> Callable[..., ensemble.Fitted]:
     """One function per answer, so that compiled programs are found again."""
     return lambda hypers, key, data, parts: ensemble.fit(key, hypers, data, parts, terminates, at_walls)
-
-
-def limited(posterior: Posterior, held: Dataset) -> Posterior:
-    """The posterior with the limit of its disagreement: DOUBT times the most on held-out rows, over its folds."""
-    if not posterior.wary:
-        return posterior
-    rows = evenly(held)
-    mean = say(posterior, held.steps.obs[rows], held.steps.action[rows])[0]
-    folds = mean.reshape(posterior.folds, -1, *mean.shape[1:])
-    most = jnp.mean(jnp.stack([disagreement(posterior, fold).max() for fold in folds]))
-    return replace(posterior, limit=DOUBT * most)
-
-
-def certain(posterior: Posterior, held: Dataset) -> Posterior:
-    """The posterior with ends as certain as held-out rows say: of CERTAINTIES, the likeliest.
-
-    Its worlds are asked as they will be, of where they themselves think that a step leads. Where ends lie on a
-    sharp edge, certainty fits; where what ends an episode is not seen (how long something stood still, what the
-    ground is like), chances do.
-    """
-    rows = evenly(held, MANY)
-    done = np.asarray(held.steps.done, np.float64)[rows]
-    if posterior.task.done is not None or done.sum() < ENDS:
-        return posterior
-    chance = _ends(posterior, held.steps.obs[rows], held.steps.action[rows])
-    loss = []
-    for scale in CERTAINTIES:
-        sure = np.clip(np.asarray(sharpened(chance, scale), np.float64), 1e-6, 1 - 1e-6)
-        loss.append(-np.mean(np.log(np.where(done > 0.5, sure, 1 - sure))))
-    return replace(posterior, ends_scale=jnp.asarray(CERTAINTIES[int(np.argmin(loss))], jnp.float32))
-
-
-@jax.jit
-def _ends(posterior: Posterior, obs: Array, action: Array) -> Array:
-    """What every world thinks of a step's being the last [M, N]."""
-    return jax.vmap(posterior.predict, in_axes=(0, None, None))(posterior.theta, obs, action).done
-
-
-def _with_scale(posterior: Posterior, key: Key, held: Any) -> tuple[Posterior, Replay | None]:
-    """The posterior with the noise scale that fits its replay of held-out rows, and that replay."""
-    curve = replay(jax.random.fold_in(key, 1), posterior, held)
-    scale = 1.0 if curve is None else curve.scale
-    return replace(posterior, noise_scale=jnp.asarray(scale, jnp.float32)), curve
 
 
 class PolicyChoice(NamedTuple):

@@ -25,7 +25,8 @@ from ..types import Dataset, Key, Policy, Posterior, Progress
 from ..value.estimate import ValueEstimate
 from ..value.law import Law, Needed, fit, needed
 from ..value.predictive import estimates, rolled
-from .choose import PosteriorChoice, fitted_on, limited, tabled, unseen
+from ._held import limited, unseen
+from .choose import PosteriorChoice, fitted_on, tabled
 from .engine import Engine
 from .sweep import Shelf, sweep
 
