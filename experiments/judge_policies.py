@@ -8,7 +8,8 @@
 gymnax: a pool of each task (`pools.py`), three logs of random policies, collected anew. brax: the pools are what
 `tuned_offline.py --phase plan` and `value_against_rows.py --phase plan` left in --policies, the logs are files.
 Judging needs logs and policies and no simulator; playing needs policies and a simulator; the table needs what both
-wrote, which is two files. Whatever is finished is kept in results/ and not done again.
+wrote, which is two files. Whatever is finished is kept in results/ and not done again. `--jobs 2` takes two logs
+side by side.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import numpy as np
 import pools
 import tuned_offline
 import value_against_rows
+from abreast import abreast
 from judged import draw, table
 from pools import Member
 
@@ -290,21 +292,31 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=Path("out/work"), help="where fitted worlds are kept")
     parser.add_argument("--out", type=Path, help="default: results/judge_policies_SUITE.json")
     parser.add_argument("--truths", type=Path, help="default: results/judge_policies_SUITE_truths.json")
+    parser.add_argument("--jobs", type=int, default=1, help="logs side by side, each on a core of its own")
+    parser.add_argument("--quiet", action="store_true", help="no table at the end")
     given = parser.parse_args()
     suite = SUITES[given.suite]
     given.episodes = given.episodes or suite["episodes"]
     out = given.out or RESULTS / f"judge_policies_{given.suite}.json"
     truths = given.truths or RESULTS / f"judge_policies_{given.suite}_truths.json"
     points = [tuple(map(int, p.split(":"))) for p in given.points] if given.points else suite["points"]
-    for task in given.task or suite["tasks"]:
-        if given.phase in ("all", "plan") and given.suite == "gymnax":
-            make(task, given)
-        for rows, seed in points:
-            if given.phase in ("all", "play"):
-                realise_all(given.suite, task, rows, seed, given, truths)
-            if given.phase in ("all", "judge"):
-                judge(given.suite, task, rows, seed, given, out)
-    if given.phase in ("all", "table"):
+    tasks = given.task or suite["tasks"]
+    if given.phase in ("all", "plan") and given.suite == "gymnax":
+        if given.jobs > 1:
+            abreast([["--task", task, "--phase", "plan"] for task in tasks], out, given.jobs)
+        else:
+            [make(task, given) for task in tasks]
+    if given.phase in ("all", "play"):
+        [realise_all(given.suite, t, rows, seed, given, truths) for t in tasks for rows, seed in points]
+    if given.phase in ("all", "judge"):
+        if given.jobs > 1:
+            done = {(r["task"], r["rows"], r["seed"]) for r in read(out)}
+            left = [(task, *point) for point in points for task in tasks if (task, *point) not in done]
+            parts = [["--task", t, "--points", f"{r}:{s}", "--phase", "judge"] for t, r, s in left]
+            abreast(parts, out, given.jobs)
+        else:
+            [judge(given.suite, t, rows, seed, given, out) for t in tasks for rows, seed in points]
+    if given.phase in ("all", "table") and not given.quiet:
         print(table(read(out), read(truths)))
         draw(read(out), read(truths), out.with_suffix(".svg"))
 

@@ -5,8 +5,9 @@
 
 Every sweep is what `offing torel` does: posterior by PIL, settings trained and ranked in held-out worlds; then,
 and only then, every policy is played in the true environment. Trials are kept as they finish, and finished sweeps
-in results/, so that a killed run goes on where it was. `--phase plan` leaves the playing out and keeps policies,
-`--phase play` plays those, `--phase table` prints the table. The true environment is here to check, afterwards.
+in results/, so that a killed run goes on where it was. `--jobs 2` runs two logs side by side. `--phase plan`
+leaves the playing out and keeps policies, `--phase play` plays those, `--phase table` prints the table. The true
+environment is here to check, afterwards.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from abreast import abreast
 from scipy import stats
 
 import offing
 from offing.hypers import asdict
 from offing.online import bandit, envs
-from offing.online.play import Played, play
+from offing.online.play import Played, play_pool
 from offing.report.store import Folder, identity, pack, unpack, write
 from offing.types import Policy
 from offing.value import metrics
@@ -147,8 +149,9 @@ def realise(record: dict[str, Any], policies: list[Policy], episodes: int) -> No
     """Adds what every policy truly earned."""
     where = f"brax-{record['task']}" if record["suite"] == "brax" else record["task"]
     task = envs.make(where).task
-    played = [play(policy, task, where, episodes, seed=1_000 + record["seed"]) for policy in policies]
+    played = play_pool(policies, task, where, episodes, seed=1_000 + record["seed"])
     record["realised"] = [float(each.returns.mean()) for each in played]
+    record["stderr"] = [float(each.returns.std(ddof=1) / np.sqrt(episodes)) for each in played]
     record["episodes"] = episodes
     record["ucb"] = against_ucb(played, record["chosen"])
 
@@ -172,8 +175,8 @@ def table(records: list[dict[str, Any]]) -> str:
     """The sweeps as Markdown: does the prediction rank, and what did its choice truly earn?"""
     lines = [
         "| task | planner | seed | n | PIL | Pearson r | p | Spearman | regret@1 (chance) | chosen | best "
-        "| median | worst | chosen lies at | UCB's samples to match, of 20 / all | s |",
-        "|---|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "| median | default | worst | chosen lies at | UCB's samples to match, of 20 / all | s |",
+        "|---|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for r in (r for r in records if "realised" in r):
         said, true = np.array(r["predicted"]), np.array(r["realised"])
@@ -188,10 +191,19 @@ def table(records: list[dict[str, Any]]) -> str:
         lines.append(
             f"| {r['task']} | {r['planner']} | {r['seed']} | {good.sum()} | {r['word']} | {pearson[0]:.2f} "
             f"| {pearson[1]:.2g} | {rank.value:.2f} | {regret.value:.2f} ({regret.chance:.2f}) "
-            f"| {true[r['chosen']]:,.0f} | {true.max():,.0f} | {np.median(true):,.0f} | {true.min():,.0f} "
+            f"| {true[r['chosen']]:,.0f} | {true.max():,.0f} | {np.median(true):,.0f} "
+            f"| {'–' if usual(r) is None else format(true[usual(r)], ',.0f')} | {true.min():,.0f} "
             f"| {at:.0%} | {matched(r.get('ucb', {}))} | {r['seconds']:.0f} |"
         )
     return "\n".join(lines)
+
+
+def usual(record: dict[str, Any]) -> int | None:
+    """Which of a sweep's settings has the planner's defaults in all that the sweep varies; None if none has."""
+    settings, default = record["settings"], asdict(offing.get_planner(record["planner"]).Hypers())
+    varied = [name for name in settings[0] if any(one[name] != settings[0][name] for one in settings)]
+    alike = [i for i, one in enumerate(settings) if all(one[name] == default[name] for name in varied)]
+    return alike[0] if alike else None
 
 
 def matched(ucb: dict[str, Any]) -> str:
@@ -215,6 +227,8 @@ def main() -> None:
     parser.add_argument("--policies", type=Path, default=Path("out/policies"))
     parser.add_argument("--work", type=Path, default=Path("out/work"), help="where finished trials are kept")
     parser.add_argument("--episodes", type=int, help="to play, default: the suite's")
+    parser.add_argument("--jobs", type=int, default=1, help="logs side by side, each on a core of its own")
+    parser.add_argument("--quiet", action="store_true", help="no table at the end")
     given = parser.parse_args()
     suite = SUITES[given.suite]
     episodes = given.episodes or suite["episodes"]
@@ -226,7 +240,15 @@ def main() -> None:
         for task, planner in suite["sweeps"]
         if (not given.task or task in given.task) and (not given.planners or planner in given.planners)
     ]
-    if given.phase in ("all", "plan"):
+    if given.phase in ("all", "plan") and given.jobs > 1:
+        done, tasks = (
+            {(r["task"], r["rows"], r["seed"]) for r in records},
+            dict.fromkeys(task for task, _ in sweeps),
+        )
+        left = [(task, *point) for point in points for task in tasks if (task, *point) not in done]
+        abreast([["--task", task, "--points", f"{rows}:{seed}"] for task, rows, seed in left], out, given.jobs)
+        records = json.loads(out.read_text())
+    elif given.phase in ("all", "plan"):
         for rows, seed in points:
             for task, planner in sweeps:
                 asked = {"task": task, "planner": planner, "rows": rows, "seed": seed}
@@ -250,7 +272,7 @@ def main() -> None:
             realise(record, fetch(given.policies, record, env.task, width), episodes)
             write(out, (json.dumps(records, indent=1) + "\n").encode())
             print(f"{name(record)}: played", flush=True)
-    if given.phase != "plan":
+    if given.phase != "plan" and not given.quiet:
         print(table(records))
 
 

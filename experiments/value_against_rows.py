@@ -5,9 +5,9 @@
 
 Every point is what `offing sorel` does with that many rows and that seed: posterior by PIL, policy by predictive
 median, interval and verdict; then, and only then, the policy is played in the true environment. Finished points
-are kept in results/ and not run again. `--phase plan` leaves out the playing and keeps the policies, `--phase
-play` plays those: a GPU plans best, and some true environments step best on a CPU. `--phase table` prints the
-tables and draws the figure.
+are kept in results/ and not run again. `--jobs 2` runs two sizes of log side by side. `--phase plan` leaves out
+the playing and keeps the policies, `--phase play` plays those: a GPU plans best, and some true environments step
+best on a CPU. `--phase table` prints the tables and draws the figure.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from abreast import abreast
 from matplotlib.figure import Figure
 
 import offing
@@ -273,6 +274,8 @@ def main() -> None:
     parser.add_argument("--policies", type=Path, default=Path("out/policies"))
     parser.add_argument("--episodes", type=int, help="to play, default: the suite's")
     parser.add_argument("--until", type=float, default=float("inf"), help="begin no point after so many seconds")
+    parser.add_argument("--jobs", type=int, default=1, help="points side by side, each on a core of its own")
+    parser.add_argument("--quiet", action="store_true", help="no table at the end")
     given = parser.parse_args()
     began = time.perf_counter()
     suite = SUITES[given.suite]
@@ -280,10 +283,18 @@ def main() -> None:
     out = given.out or RESULTS / f"value_against_rows_{given.suite}.json"
     records = json.loads(out.read_text()) if out.exists() else []
     points = [tuple(map(int, p.split(":"))) for p in given.points] if given.points else suite["points"]
-    if given.phase in ("all", "plan"):
-        for task in given.task or suite["tasks"]:
+    done = {(r["task"], r["rows"], r["seed"]) for r in records}
+    tasks = given.task or suite["tasks"]
+    if given.phase in ("all", "plan") and given.jobs > 1:
+        sizes = sorted({rows for rows, _ in points}, reverse=True)
+        left = lambda task, rows: [f"{r}:{s}" for r, s in points if r == rows and (task, r, s) not in done]
+        some = [["--task", task, "--points", *left(task, rows)] for rows in sizes for task in tasks]
+        abreast([part for part in some if part[-1] != "--points"], out, given.jobs)
+        records = json.loads(out.read_text())
+    elif given.phase in ("all", "plan"):
+        for task in tasks:
             for rows, seed in points:
-                if any((r["task"], r["rows"], r["seed"]) == (task, rows, seed) for r in records):
+                if (task, rows, seed) in done:
                     continue
                 if time.perf_counter() - began > given.until:
                     break
@@ -314,7 +325,7 @@ def main() -> None:
                     f"{name(record)}: predicted {record['predicted']:.1f}, realised {record['realised']:.1f}",
                     flush=True,
                 )
-    if given.phase != "plan":
+    if given.phase != "plan" and not given.quiet:
         print(table(records))
         draw(records, out.with_suffix(".svg"))
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from offing.online import envs
-from offing.online.play import Played, play, rollouts, summary
+from offing.online.play import Played, play, play_pool, rollouts, summary
 from offing.types import BadInput, Box, Discrete, Policy, Task
 
 pytest.importorskip("gymnax")
@@ -125,6 +125,15 @@ def test_always_left_falls_early():
     assert again.returns.tolist() == again.lengths.tolist()
     assert again.lengths.min() > 7
     assert again.lengths.max() < 12
+
+
+def test_a_pool_plays_as_each_alone(pushed):
+    other = Policy(np.array([-0.5], np.float32), (), steady)
+    both = play_pool([other, PUSH], PENDULUM, "pendulum", EPISODES, SEED)
+    for mine, alone in zip(both, [play(other, PENDULUM, "pendulum", EPISODES, SEED), pushed], strict=True):
+        np.testing.assert_allclose(mine.returns, alone.returns, rtol=1e-4)
+        np.testing.assert_allclose(mine.values, alone.values, rtol=1e-4)
+        assert mine.lengths.tolist() == alone.lengths.tolist()
 
 
 @pytest.mark.parametrize(("ends", "steps"), [(3, 3), (100, 7)])

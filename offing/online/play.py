@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, NamedTuple
@@ -64,6 +64,17 @@ def play(
             if progress:
                 progress("play", min(len(parts) * size, episodes), episodes)
     return Played(*(np.concatenate(column)[:episodes] for column in zip(*parts, strict=True)), env=name, seed=seed)
+
+
+def play_pool(policies: Sequence[Policy], task: Task, name: str, episodes: int, seed: int = 0) -> list[Played]:
+    """As `play`, of policies that differ in their parameters alone, in a JAX environment: all in one program."""
+    env = envs.make(name)
+    width = jax.eval_shape(env.reset, jax.random.key(0))[1].shape[0]
+    check(policies[0], task, name, env.task.actions, width)
+    keys = jax.vmap(partial(jax.random.fold_in, jax.random.key(seed)))(jnp.arange(episodes))
+    pool = jax.tree.map(lambda *leaves: jnp.stack(leaves), *policies)
+    found = jax.tree.map(np.asarray, _pool_rollouts(keys, pool, task.discount, env, False))
+    return [Played(*(column[i] for column in found), env=name, seed=seed) for i in range(len(policies))]
 
 
 def task_of(name: str) -> tuple[Task, int]:
@@ -146,6 +157,12 @@ def rollouts(keys: Key, policy: Policy, discount: Array, env: envs.Env, sampled:
 
 
 _rollouts = jax.jit(rollouts, static_argnames=("env", "sampled"))
+
+
+@partial(jax.jit, static_argnames=("env", "sampled"))
+def _pool_rollouts(keys: Key, pool: Policy, discount: Array, env: envs.Env, sampled: bool) -> tuple[Array, ...]:
+    """As `rollouts`, of each policy of a pool: [P, C]."""
+    return jax.vmap(lambda policy: rollouts(keys, policy, discount, env, sampled))(pool)
 
 
 def _compiled(policy: Policy, task: Task, name: str, sampled: bool) -> Run:
