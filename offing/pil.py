@@ -23,7 +23,7 @@ FLOOR = 0.01  # least standard deviation of chance, relative to the target's: fi
 RIDGE = 3.0  # of the second regressor, on standardised features
 THRESHOLD = 0.25  # the paper's, on |E - V| / (E + V)
 MOST = 4_096  # rows that are asked about
-FEWEST = 5  # held-out episodes: on fewer, that E and V agree may be luck
+FEWEST = 10  # episodes that a fold has not seen: on fewer, that E and V agree may be luck
 
 
 class Bound(NamedTuple):
@@ -46,7 +46,7 @@ class PIL(NamedTuple):
     learned: Array  # [D]  variance that the worlds themselves predict
     members: int  # worlds per fold
     apart: Array | float = 0.0  # [D]  variance between the folds' posterior means
-    units: int = FEWEST  # held-out episodes, or rows where the log has none
+    units: int = FEWEST  # episodes that a fold has not seen, or rows where the log has none
 
     @property
     def e(self) -> float:
@@ -122,7 +122,7 @@ class Evidence(NamedTuple):
     members: int
     share: float  # the posterior's own noise scale
     apart: np.ndarray | float = 0.0  # [D]  variance between the folds' means
-    units: int = FEWEST  # held-out episodes, or rows where the log has none
+    units: int = FEWEST  # episodes that a fold has not seen, or rows where the log has none
 
     @property
     def unexplained(self) -> np.ndarray:

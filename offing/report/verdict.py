@@ -112,9 +112,7 @@ def _calibrated(pil: PIL) -> Answer:
             GO, question, f"on held-out rows their error (E = {e}) agrees with the spread between them (V = {v})"
         )
     if pil.balanced:
-        few = (
-            f"error (E = {e}) and spread (V = {v}) agree, but on {pil.units} held-out episodes, which may be luck"
-        )
+        few = f"error (E = {e}) and spread (V = {v}) agree, but on {pil.units} episodes, which may be luck"
         return _answer(UNKNOWN, question, few)
     compared = "exceeds" if pil.imbalance > 0 else "falls short of"
     apart = _apart(abs(pil.imbalance), THRESHOLD)

@@ -94,9 +94,7 @@ def choose_posterior(
     if not picked.terminates:
         notes.append("no episode in the log ended by itself, so imagined ones end at the horizon alone")
     if scores[index].word == "unproven":
-        notes.append(
-            f"E and V agree, but on {scores[index].units} held-out episodes: too few to call it calibrated"
-        )
+        notes.append(f"E and V agree, but on {scores[index].units} episodes: too few to call it calibrated")
     elif not scores[index].calibrated:
         who = "setting" if not any(s.calibrated for s in scores) else "setting that foretells well"
         notes.append(f"no {who} is calibrated; the one that foretells best is {scores[index].word}")
