@@ -5,7 +5,8 @@
     python experiments/judge_policies.py --suite brax --phase play --policies out/policies
     python experiments/judge_policies.py --suite brax --phase table
 
-gymnax: a pool of each task (`pools.py`), three logs of random policies, collected anew. brax: the pools are what
+gymnax: a pool of each task (`pools.py`), and three logs, each a thinned replay of an online run of its own, from
+poor to good play, as the Brax logs are (`--kind random`: of random policies). brax: the pools are what
 `tuned_offline.py --phase plan` and `value_against_rows.py --phase plan` left in --policies, the logs are files.
 Judging needs logs and policies and no simulator; playing needs policies and a simulator; the table needs what both
 wrote, which is two files. Whatever is finished is kept in results/ and not done again. `--jobs 2` takes two logs
@@ -54,7 +55,7 @@ OBSERVED = ("fqe", "dualdice")  # methods that judge what acts on the observatio
 SUITES: dict[str, dict[str, Any]] = {
     "gymnax": {
         "tasks": ("cartpole", "pendulum"),
-        "points": [(20_000, 0), (20_000, 1), (20_000, 2)],
+        "points": [(40_000, 0), (40_000, 1), (40_000, 2)],
         "scale": "quick",
         "episodes": 400,
         "beyond": 1_500,  # steps after which nothing of a discounted value is left
@@ -105,7 +106,9 @@ def read(path: Path) -> list[dict[str, Any]]:
 def log_of(suite: str, task: str, rows: int, seed: int, given: Any) -> Log:
     if suite == "brax":
         return offing.load(given.logs / f"{task}.npz", rows, seed)
-    return offing.load(collect(f"gymnax-{task}-random", rows, seed))
+    if given.kind == "random":
+        return offing.load(collect(f"gymnax-{task}-random", rows, seed))
+    return offing.load(collect(task, rows, seed, policy="trained", steps=max(rows, pools.STEPS[task])))
 
 
 def pools_of(suite: str, task: str, rows: int, seed: int, given: Any, of: Any) -> dict[str, list[Member]]:
@@ -281,6 +284,7 @@ def main() -> None:
     parser.add_argument("--task", nargs="+", help="default: all of the suite")
     parser.add_argument("--phase", choices=("all", "plan", "play", "judge", "table"), default="all")
     parser.add_argument("--points", nargs="+", help="ROWS:SEED, default: the suite's")
+    parser.add_argument("--kind", choices=("replay", "random"), default="replay", help="of the gymnax logs")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--scale", help="of the posterior, default: the suite's")
     parser.add_argument("--copies", type=int, default=256, help="episodes in every world")

@@ -14,7 +14,6 @@ from offing.__main__ import main
 from offing.planner import rppo
 from offing.posterior import linear
 from offing.posterior.replay import Replay
-from offing.posterior.spaces import SMALL
 from offing.report.evaluation import evaluation_dict, summary
 from offing.report.evaluation_page import evaluation_page
 from offing.report.evaluation_words import more
@@ -25,14 +24,13 @@ from offing.value.backtest import EPISODES, Backtest, backtest, cut
 from offing.value.horizon import horizon
 from offing.value.law import Law, fit, needed
 
-TINY = replace(SMALL, width=8, batch_size=16, updates=40, members=2, elites=2)
-MODELS = (TINY, replace(TINY, own=0.1))
+MODELS = offing.space("smoke")[:2]
 KEY = jax.random.key(0)
 FACTS = {
     "data": "a log",
     "fingerprint": "f",
     "run": "r",
-    "rows": 400,
+    "rows": 300,
     "seed": 0,
     "scale": "smoke",
     "version": "0",
@@ -49,7 +47,7 @@ def lean(params, memory, seen, key):
 
 @pytest.fixture(scope="module")
 def log():
-    log = offing.load("offing:cartpole", 400)
+    log = offing.load("offing:cartpole", 300)
     return log._replace(task=log.task._replace(horizon=30))
 
 
@@ -205,7 +203,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     )
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    asked = ["evaluate", "offing:cartpole", "--rows", "400", "--scale", "smoke", "--out", "out"]
+    asked = ["evaluate", "offing:cartpole", "--rows", "300", "--scale", "smoke", "--out", "out"]
     assert main([*asked, "--policy", "mine:push", "--policy", "mine:push"]) == 2
     assert "twice" in capsys.readouterr().err
     asked += ["--policy", "mine:push", "--methods", "fqe"]

@@ -8,19 +8,16 @@ import pytest
 from kept import Shelf
 
 import offing
-from offing.posterior import spaces
 from offing.tune._held import limited
 from offing.tune.choose import TABLE, tabled
 
-MODELS = [
-    replace(spaces.SMALL, width=16, updates=60, members=3, elites=2, own=own, rates=(1.0,)) for own in (0.1, 1.0)
-]
+MODELS = offing.space("smoke")[:2]
 PLANS = offing.rppo_space("smoke")
 
 
 @pytest.fixture(scope="module")
 def log():
-    return offing.load("offing:cartpole", 400)
+    return offing.load("offing:cartpole", 300)
 
 
 @pytest.fixture(scope="module")

@@ -68,7 +68,7 @@ def rppo_space(scale: str, core: str | None = None) -> list[Hypers]:
     """
     if scale == "smoke":
         tiny = replace(SMALL, envs=8, segment=8, steps=512, epochs=1, minibatches=2, width=8)
-        found = grid(tiny, core=("linear", "none"))
+        found = grid(tiny, lr=(1e-3, 3e-3))
     elif scale == "quick":
         found = grid(SMALL, lr=(1e-3, 3e-3), discount=(0.97, 0.99))
     elif scale == "standard":
