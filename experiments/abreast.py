@@ -39,9 +39,11 @@ def abreast(parts: Sequence[Sequence[str]], out: Path, jobs: int) -> None:
             return
         called = "-".join(word.strip("-").replace(":", "-") for word in parts[place])
         core, mine = free.get(), out.with_name(f"{out.stem}.{called}.json")
-        pin = (lambda: os.sched_setaffinity(0, {core})) if hasattr(os, "sched_setaffinity") else None
         command = [sys.executable, *sys.argv, *parts[place], "--jobs", "1", "--quiet", "--out", str(mine)]
-        code = subprocess.run(command, preexec_fn=pin).returncode
+        process = subprocess.Popen(command)
+        if hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(process.pid, {core})  # before it has threads, which all inherit it
+        code = process.wait()
         free.put(core)
         if code:
             failed.append(parts[place])

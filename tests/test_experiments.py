@@ -13,6 +13,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
 
+import abreast
 import judge_policies
 import judged
 import pools
@@ -273,3 +274,42 @@ def test_what_a_bandit_needs_to_match_an_offline_choice():
     assert found["30"]["needed"] == pytest.approx(150, abs=5)
     assert tuned_offline.matched(found) == f"never / {found['30']['needed']:,.0f}"
     assert tuned_offline.matched({}) == "–"
+
+
+# ---- parts side by side
+
+PART = """
+import json, sys
+argv = [a for a in sys.argv[1:] if a != "--quiet"]
+at = dict(zip(argv[::2], argv[1::2]))
+if at["--task"] == "breaks":
+    raise SystemExit(3)
+json.dump([{"task": at["--task"], "asked": at["--level"]}], open(at["--out"], "w"))
+"""
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """An experiment that finds what it was asked."""
+    path = tmp_path / "part.py"
+    path.write_text(PART)
+    monkeypatch.setattr(sys, "argv", [str(path), "--level", "9"])
+    return path
+
+
+def test_parts_are_put_together_and_leave_nothing_behind(tmp_path, script):
+    out = tmp_path / "out.json"
+    out.write_text(json.dumps([{"task": "there", "asked": "1"}]))
+    abreast.abreast([["--task", "a"], ["--task", "b"], ["--task", "c"]], out, 2)
+    found = json.loads(out.read_text())
+    assert found[0]["task"] == "there"
+    assert sorted(r["task"] for r in found[1:]) == ["a", "b", "c"]
+    assert {r["asked"] for r in found[1:]} == {"9"}  # what the whole was asked
+    assert {path.name for path in tmp_path.iterdir()} == {"out.json", "part.py"}
+
+
+def test_a_part_that_fails_is_named_and_what_is_finished_is_kept(tmp_path, script):
+    out = tmp_path / "out.json"
+    with pytest.raises(SystemExit, match="breaks: failed"):
+        abreast.abreast([["--task", "a"], ["--task", "breaks"], ["--task", "never"]], out, 1)
+    assert [r["task"] for r in json.loads(out.read_text())] == ["a"]
