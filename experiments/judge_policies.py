@@ -208,7 +208,9 @@ def judge(suite: str, task: str, rows: int, seed: int, given: Any, out: Path) ->
                 judged = ESTIMATORS[method](jax.random.key(11), policies, log.data, log.task, hypers, **known)
             seconds, cores = round(time.perf_counter() - began, 1), round(time.process_time() - used, 1)
             took = {"seconds": seconds, "core_seconds": cores}
-            record = {"suite": suite, **asked, "policies": [m.name for m in pool], **told(judged), **more}
+            kind = "file" if suite == "brax" else given.kind
+            names = [m.name for m in pool]
+            record = {"suite": suite, "kind": kind, **asked, "policies": names, **told(judged), **more}
             add(out, {**record, "level": LEVEL, **took, "fingerprint": log.fingerprint, **facts()})
             print(
                 f"{task} {rows} {seed} {called} {method}: {len(pool)} policies, {seconds} s, {cores} core-s",
