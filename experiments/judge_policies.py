@@ -181,11 +181,11 @@ def judge(suite: str, task: str, rows: int, seed: int, given: Any, out: Path) ->
     """Every method over every pool of one log; what is in `out` already is left out."""
     plan = SUITES[suite]
     log = log_of(suite, task, rows, seed, given)
-    of = (log.task, log.data.steps.obs.shape[1])
+    of, kind = (log.task, log.data.steps.obs.shape[1]), "file" if suite == "brax" else given.kind
     worlds = None
     for called, pool in pools_of(suite, task, rows, seed, given, of).items():
         for method in given.methods:
-            asked = {"task": task, "rows": rows, "seed": seed, "pool": called, "method": method}
+            asked = {"task": task, "rows": rows, "seed": seed, "pool": called, "method": method, "kind": kind}
             if any(same(record, asked) for record in read(out)):
                 continue
             began, used, more = time.perf_counter(), time.process_time(), {}
@@ -208,9 +208,7 @@ def judge(suite: str, task: str, rows: int, seed: int, given: Any, out: Path) ->
                 judged = ESTIMATORS[method](jax.random.key(11), policies, log.data, log.task, hypers, **known)
             seconds, cores = round(time.perf_counter() - began, 1), round(time.process_time() - used, 1)
             took = {"seconds": seconds, "core_seconds": cores}
-            kind = "file" if suite == "brax" else given.kind
-            names = [m.name for m in pool]
-            record = {"suite": suite, "kind": kind, **asked, "policies": names, **told(judged), **more}
+            record = {"suite": suite, **asked, "policies": [m.name for m in pool], **told(judged), **more}
             add(out, {**record, "level": LEVEL, **took, "fingerprint": log.fingerprint, **facts()})
             print(
                 f"{task} {rows} {seed} {called} {method}: {len(pool)} policies, {seconds} s, {cores} core-s",
@@ -296,14 +294,15 @@ def main() -> None:
     parser.add_argument("--sweeps", type=Path, default=RESULTS / "tuned_offline_brax.json")
     parser.add_argument("--plans", type=Path, default=RESULTS / "value_against_rows_brax.json")
     parser.add_argument("--work", type=Path, default=Path("out/work"), help="where fitted worlds are kept")
-    parser.add_argument("--out", type=Path, help="default: results/judge_policies_SUITE.json")
+    parser.add_argument("--out", type=Path, help="default: results/judge_policies_SUITE.json, or _random")
     parser.add_argument("--truths", type=Path, help="default: results/judge_policies_SUITE_truths.json")
     parser.add_argument("--jobs", type=int, default=1, help="logs side by side, each on a core of its own")
     parser.add_argument("--quiet", action="store_true", help="no table at the end")
     given = parser.parse_args()
     suite = SUITES[given.suite]
     given.episodes = given.episodes or suite["episodes"]
-    out = given.out or RESULTS / f"judge_policies_{given.suite}.json"
+    random = given.suite == "gymnax" and given.kind == "random"
+    out = given.out or RESULTS / f"judge_policies_{'random' if random else given.suite}.json"
     truths = given.truths or RESULTS / f"judge_policies_{given.suite}_truths.json"
     points = [tuple(map(int, p.split(":"))) for p in given.points] if given.points else suite["points"]
     tasks = given.task or suite["tasks"]
@@ -316,9 +315,13 @@ def main() -> None:
         [realise_all(given.suite, t, rows, seed, given, truths) for t in tasks for rows, seed in points]
     if given.phase in ("all", "judge"):
         if given.jobs > 1:
-            done = {(r["task"], r["rows"], r["seed"]) for r in read(out)}
-            left = [(task, *point) for point in points for task in tasks if (task, *point) not in done]
-            parts = [["--task", t, "--points", f"{r}:{s}", "--phase", "judge"] for t, r, s in left]
+            parts = []
+            for rows, seed in points:
+                for task in tasks:
+                    here = [r for r in read(out) if same(r, {"task": task, "rows": rows, "seed": seed})]
+                    left = [method for method in given.methods if method not in {r["method"] for r in here}]
+                    asked = ["--task", task, "--points", f"{rows}:{seed}", "--phase", "judge", "--methods", *left]
+                    parts += [asked] if left else []
             abreast(parts, out, given.jobs)
         else:
             [judge(given.suite, t, rows, seed, given, out) for t in tasks for rows, seed in points]

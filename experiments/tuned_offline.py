@@ -241,13 +241,14 @@ def main() -> None:
         if (not given.task or task in given.task) and (not given.planners or planner in given.planners)
     ]
     if given.phase in ("all", "plan") and given.jobs > 1:
-        done, tasks = (
-            {(r["task"], r["rows"], r["seed"]) for r in records},
-            dict.fromkeys(task for task, _ in sweeps),
-        )
-        left = [(task, *point) for point in points for task in tasks if (task, *point) not in done]
-        abreast([["--task", task, "--points", f"{rows}:{seed}"] for task, rows, seed in left], out, given.jobs)
-        records = json.loads(out.read_text())
+        done = {(r["task"], r["planner"], r["rows"], r["seed"]) for r in records}
+        parts = []
+        for rows, seed in points:
+            for task in dict.fromkeys(task for task, _ in sweeps):
+                left = [p for t, p in sweeps if t == task and (t, p, rows, seed) not in done]
+                parts += [["--task", task, "--points", f"{rows}:{seed}", "--planners", *left]] if left else []
+        abreast(parts, out, given.jobs)
+        records = json.loads(out.read_text()) if out.exists() else []
     elif given.phase in ("all", "plan"):
         for rows, seed in points:
             for task, planner in sweeps:

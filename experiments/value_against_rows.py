@@ -274,9 +274,11 @@ def main() -> None:
     parser.add_argument("--policies", type=Path, default=Path("out/policies"))
     parser.add_argument("--episodes", type=int, help="to play, default: the suite's")
     parser.add_argument("--until", type=float, default=float("inf"), help="begin no point after so many seconds")
-    parser.add_argument("--jobs", type=int, default=1, help="points side by side, each on a core of its own")
+    parser.add_argument("--jobs", type=int, default=1, help="sizes of log side by side, each on a core of its own")
     parser.add_argument("--quiet", action="store_true", help="no table at the end")
     given = parser.parse_args()
+    if given.jobs > 1 and given.until < float("inf"):
+        parser.error("--until counts one process's time: it goes with --jobs 1")
     began = time.perf_counter()
     suite = SUITES[given.suite]
     episodes = given.episodes or suite["episodes"]
@@ -290,7 +292,7 @@ def main() -> None:
         left = lambda task, rows: [f"{r}:{s}" for r, s in points if r == rows and (task, r, s) not in done]
         some = [["--task", task, "--points", *left(task, rows)] for rows in sizes for task in tasks]
         abreast([part for part in some if part[-1] != "--points"], out, given.jobs)
-        records = json.loads(out.read_text())
+        records = json.loads(out.read_text()) if out.exists() else []
     elif given.phase in ("all", "plan"):
         for task in tasks:
             for rows, seed in points:

@@ -11,7 +11,7 @@ from ._guess import VALUES
 BROKEN = 0.01  # share of the steps inside episodes that may start elsewhere than the step before ended
 LEAST = 100  # rows: with fewer nothing can be said
 ROWS = 1_000  # rows that a world can be learned from
-EPISODES = 25  # a fifth is held out, and that worlds are calibrated is not shown on fewer than five
+EPISODES = 25  # a fold sees less than half, and that worlds are calibrated takes ten unseen ones
 FOLLOWS = 0.85  # share of the actions' variance that the state may explain
 TAKEN = 0.9  # share of discrete actions that the state may foretell
 CERTAIN = 0.95  # share that a few controllers explain between them if there is nothing else
