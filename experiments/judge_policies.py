@@ -278,6 +278,17 @@ def make(task: str, given: Any) -> None:
         print(f"{task}: pool made, {time.perf_counter() - began:.0f} s", flush=True)
 
 
+def lacking(logs: list[Any], methods: Any, records: list[dict[str, Any]]) -> list[list[str]]:
+    """Arguments of a part for each log that some methods have not judged, and those methods."""
+    parts = []
+    for task, rows, seed in logs:
+        there = {r["method"] for r in records if same(r, {"task": task, "rows": rows, "seed": seed})}
+        if left := [method for method in methods if method not in there]:
+            point = ["--task", task, "--points", f"{rows}:{seed}"]
+            parts.append([*point, "--phase", "judge", "--methods", *left])
+    return parts
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", choices=sorted(SUITES), default="gymnax")
@@ -305,26 +316,21 @@ def main() -> None:
     out = given.out or RESULTS / f"judge_policies_{'random' if random else given.suite}.json"
     truths = given.truths or RESULTS / f"judge_policies_{given.suite}_truths.json"
     points = [tuple(map(int, p.split(":"))) for p in given.points] if given.points else suite["points"]
-    tasks = given.task or suite["tasks"]
-    if given.phase in ("all", "plan") and given.suite == "gymnax":
-        if given.jobs > 1:
-            abreast([["--task", task, "--phase", "plan"] for task in tasks], out, given.jobs)
-        else:
-            [make(task, given) for task in tasks]
+    logs = [(task, rows, seed) for rows, seed in points for task in given.task or suite["tasks"]]
+    tasks = list(dict.fromkeys(task for task, _, _ in logs))
+    if given.phase in ("all", "plan") and given.suite == "gymnax" and given.jobs > 1:
+        abreast([["--task", task, "--phase", "plan"] for task in tasks], out, given.jobs)
+    elif given.phase in ("all", "plan") and given.suite == "gymnax":
+        for task in tasks:
+            make(task, given)
     if given.phase in ("all", "play"):
-        [realise_all(given.suite, t, rows, seed, given, truths) for t in tasks for rows, seed in points]
-    if given.phase in ("all", "judge"):
-        if given.jobs > 1:
-            parts = []
-            for rows, seed in points:
-                for task in tasks:
-                    here = [r for r in read(out) if same(r, {"task": task, "rows": rows, "seed": seed})]
-                    left = [method for method in given.methods if method not in {r["method"] for r in here}]
-                    asked = ["--task", task, "--points", f"{rows}:{seed}", "--phase", "judge", "--methods", *left]
-                    parts += [asked] if left else []
-            abreast(parts, out, given.jobs)
-        else:
-            [judge(given.suite, t, rows, seed, given, out) for t in tasks for rows, seed in points]
+        for task, rows, seed in logs:
+            realise_all(given.suite, task, rows, seed, given, truths)
+    if given.phase in ("all", "judge") and given.jobs > 1:
+        abreast(lacking(logs, given.methods, read(out)), out, given.jobs)
+    elif given.phase in ("all", "judge"):
+        for task, rows, seed in logs:
+            judge(given.suite, task, rows, seed, given, out)
     if given.phase in ("all", "table") and not given.quiet:
         print(table(read(out), read(truths)))
         draw(read(out), read(truths), out.with_suffix(".svg"))

@@ -313,3 +313,12 @@ def test_a_part_that_fails_is_named_and_what_is_finished_is_kept(tmp_path, scrip
     with pytest.raises(SystemExit, match="breaks: failed"):
         abreast.abreast([["--task", "a"], ["--task", "breaks"], ["--task", "never"]], out, 1)
     assert [r["task"] for r in json.loads(out.read_text())] == ["a"]
+
+
+def test_a_part_is_asked_for_what_its_log_lacks():
+    logs = [("t", 100, 0), ("t", 100, 1), ("u", 100, 0)]
+    there = [{"task": "t", "rows": 100, "seed": 0, "method": method} for method in ("predictive", "fqe")]
+    there.append({"task": "t", "rows": 100, "seed": 1, "method": "predictive"})
+    found = judge_policies.lacking(logs, ("predictive", "fqe"), there)
+    asked = [(part[1], part[3], part[part.index("--methods") + 1 :]) for part in found]
+    assert asked == [("t", "100:1", ["fqe"]), ("u", "100:0", ["predictive", "fqe"])]

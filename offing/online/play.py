@@ -51,8 +51,7 @@ def play(
     if episodes < 1:
         raise BadInput(f"{episodes} episodes: play at least 1")
     found, policy = _source(name), on_host(policy)
-    keys = jax.vmap(partial(jax.random.fold_in, jax.random.key(seed)))(jnp.arange(episodes))
-    parts = []
+    keys, parts = _keys(seed, episodes), []
     with ExitStack() as stack:
         size = _evenly(episodes, TOGETHER[found[0]])
         if found[0] == "gymnasium":
@@ -68,12 +67,9 @@ def play(
 
 def play_pool(policies: Sequence[Policy], task: Task, name: str, episodes: int, seed: int = 0) -> list[Played]:
     """As `play`, of policies that differ in their parameters alone, in a JAX environment: all in one program."""
-    env = envs.make(name)
-    width = jax.eval_shape(env.reset, jax.random.key(0))[1].shape[0]
-    check(policies[0], task, name, env.task.actions, width)
-    keys = jax.vmap(partial(jax.random.fold_in, jax.random.key(seed)))(jnp.arange(episodes))
+    env = _fitting(policies[0], task, name)
     pool = jax.tree.map(lambda *leaves: jnp.stack(leaves), *policies)
-    found = jax.tree.map(np.asarray, _pool_rollouts(keys, pool, task.discount, env, False))
+    found = jax.tree.map(np.asarray, _pool_rollouts(_keys(seed, episodes), pool, task.discount, env))
     return [Played(*(column[i] for column in found), env=name, seed=seed) for i in range(len(policies))]
 
 
@@ -159,20 +155,31 @@ def rollouts(keys: Key, policy: Policy, discount: Array, env: envs.Env, sampled:
 _rollouts = jax.jit(rollouts, static_argnames=("env", "sampled"))
 
 
-@partial(jax.jit, static_argnames=("env", "sampled"))
-def _pool_rollouts(keys: Key, pool: Policy, discount: Array, env: envs.Env, sampled: bool) -> tuple[Array, ...]:
+@partial(jax.jit, static_argnames="env")
+def _pool_rollouts(keys: Key, pool: Policy, discount: Array, env: envs.Env) -> tuple[Array, ...]:
     """As `rollouts`, of each policy of a pool: [P, C]."""
-    return jax.vmap(lambda policy: rollouts(keys, policy, discount, env, sampled))(pool)
+    return jax.vmap(lambda policy: rollouts(keys, policy, discount, env, False))(pool)
 
 
 def _compiled(policy: Policy, task: Task, name: str, sampled: bool) -> Run:
     """Episodes in a JAX environment: one program for all of a chunk."""
-    env = envs.make(name)
-    width = jax.eval_shape(env.reset, jax.random.key(0))[1].shape[0]
-    check(policy, task, name, env.task.actions, width)
+    env = _fitting(policy, task, name)
     if is_host(policy):
         return lambda keys: driven(keys, policy, task.discount, env)
     return lambda keys: _rollouts(keys, policy, task.discount, env, sampled)
+
+
+def _fitting(policy: Policy, task: Task, name: str) -> envs.Env:
+    """The JAX environment of that name, which the policy fits."""
+    env = envs.make(name)
+    width = jax.eval_shape(env.reset, jax.random.key(0))[1].shape[0]
+    check(policy, task, name, env.task.actions, width)
+    return env
+
+
+def _keys(seed: int, episodes: int) -> Key:
+    """One key for each episode, whatever their number."""
+    return jax.vmap(partial(jax.random.fold_in, jax.random.key(seed)))(jnp.arange(episodes))
 
 
 def _stepped(policy: Policy, task: Task, held: envs.Held, sampled: bool, name: str) -> Run:
