@@ -39,7 +39,7 @@ from offing.hypers import asdict
 from offing.online import envs
 from offing.online.collect import collect
 from offing.online.play import play, rollouts
-from offing.report.store import Folder, identity, write
+from offing.report.store import write
 from offing.tune.choose import PosteriorChoice, choose_posterior, refit, tabled
 from offing.types import Policy, Posterior
 from offing.value import dice, fqe, importance
@@ -133,7 +133,7 @@ def pools_of(suite: str, task: str, rows: int, seed: int, given: Any, of: Any) -
 def worlds_of(log: Log, seed: int, scale: str, work: Path) -> tuple[PosteriorChoice, Posterior]:
     """The posterior as `offing sorel` and `offing torel` have it; by the same seed its folds are the same rows."""
     models = offing.space(scale, log.data.rows)
-    shelf = Folder(work, identity(log.fingerprint, seed, models, "judged"))
+    shelf = tuned_offline.shelf_of(work, log, seed, models)
     key = jax.random.split(jax.random.key(seed))[0]
     choice = choose_posterior(key, log, models, seed, shelf)
     return choice, refit(key, log, choice, seed, shelf)

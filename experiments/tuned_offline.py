@@ -27,6 +27,7 @@ from abreast import abreast
 from scipy import stats
 
 import offing
+from offing.data import Log
 from offing.hypers import asdict
 from offing.online import bandit, envs
 from offing.online.play import Played, play_pool
@@ -74,7 +75,7 @@ def run(suite: str, task: str, planner: str, rows: int, seed: int, given: Any) -
     fixed = {} if updates is None else {"updates": updates}
     settings = tuple(offing.planner_space(planner, space, **fixed))
     models = offing.space(given.scale or plan["scale"], rows)
-    shelf = Folder(given.work / f"{suite}-{task}-{rows}-{seed}", identity(log.fingerprint, seed, models, "worlds"))
+    shelf = shelf_of(given.work, log, seed, models)
     mine = Folder(shelf.path / planner, identity(log.fingerprint, seed, settings, space))
     found = offing.torel(
         jax.random.key(seed),
@@ -106,6 +107,11 @@ def run(suite: str, task: str, planner: str, rows: int, seed: int, given: Any) -
         "python": platform.python_version(),
     }
     return record, [trial.policy for trial in found.trials]
+
+
+def shelf_of(work: Path, log: Log, seed: int, models: Any) -> Folder:
+    """Where worlds fitted to a log are kept, for every sweep and for those who judge what it found."""
+    return Folder(work, identity(log.fingerprint, seed, models, "worlds"))
 
 
 class _Both:

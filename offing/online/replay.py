@@ -19,8 +19,8 @@ from .columns import columns, pieces, taken
 from .policies import uniform
 
 LEARNER = rppo.Hypers(
-    envs=64,
-    segment=128,
+    envs=32,  # with `segment` 2,048 steps to an update: by 8,192 a run of a million steps seldom taught a Hopper
+    segment=64,
     epochs=8,
     minibatches=8,
     width=256,
