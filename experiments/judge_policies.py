@@ -91,9 +91,9 @@ def same(record: dict[str, Any], asked: dict[str, Any]) -> bool:
     return all(record.get(name) == value for name, value in asked.items())
 
 
-def add(path: Path, record: dict[str, Any]) -> None:
-    """The record, behind those that are there."""
-    write(path, (json.dumps([*read(path), record], indent=None, separators=(",", ":")) + "\n").encode())
+def add(path: Path, *more: dict[str, Any]) -> None:
+    """The records, behind those that are there, without spaces: they are long."""
+    write(path, (json.dumps([*read(path), *more], separators=(",", ":")) + "\n").encode())
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -328,6 +328,7 @@ def main() -> None:
             realise_all(given.suite, task, rows, seed, given, truths)
     if given.phase in ("all", "judge") and given.jobs > 1:
         abreast(lacking(logs, given.methods, read(out)), out, given.jobs)
+        add(out)
     elif given.phase in ("all", "judge"):
         for task, rows, seed in logs:
             judge(given.suite, task, rows, seed, given, out)

@@ -165,3 +165,4 @@ class Planner(NamedTuple):
     update: Callable[..., tuple[Any, dict[str, Array]]]  # (key, hypers, state, data, posterior) -> state, metrics
     policy: Callable[..., Policy]  # (hypers, state, task) -> Policy
     blank: Callable[..., Policy]  # (hypers, width of obs, task) -> a Policy of that shape, all zeros
+    imagines: bool = True  # whether `update` looks into the posterior: worlds that it saw do not judge it

@@ -4,11 +4,13 @@ import json
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from kept import Shelf
 
 import offing
+from offing import planner as planners
 from offing.__main__ import main
 from offing.planner import iql
 from offing.planner._spaces import space
@@ -27,6 +29,7 @@ MODELS = [
 SETTINGS = tuple(
     iql.Hypers(updates=8, batch_size=16, width=8, depth=1, lr=1e-2, beta=beta) for beta in (0.5, 1.0, 3.0, 10.0)
 )
+DREAMERS = ["combo", "mopo", "morel", "rppo"]  # the planners that look into worlds
 CONTENDER = Contender("iql", iql.planner, SETTINGS)
 
 
@@ -42,8 +45,7 @@ def found(log):
 
 
 def trials_of(found, log, **more):
-    own, held = found[0].worlds.fold(0), found[0].worlds.fold(1)
-    return try_all(jax.random.key(5), log, [CONTENDER], own, held, copies=4, **more)
+    return try_all(jax.random.key(5), log, [CONTENDER], found[0].worlds, copies=4, **more)
 
 
 def test_it_ranks_and_does_not_promise(found):
@@ -74,6 +76,18 @@ def test_whoever_survives_halving_learned_what_it_would_have_learned_alone(found
     stopped = shares.index(RUNGS[0])
     first = [np.asarray(t[stopped].policy.params[0].layers[0].weight) for t in (whole, halved)]
     assert np.abs(first[0] - first[1]).max() > 1e-4  # it did stop
+
+
+def test_worlds_that_a_planner_saw_do_not_judge_it_and_all_judge_one_that_saw_none(found, log):
+    worlds = found[0].worlds
+    assert trials_of(found, log)[0].returns.returns.shape[0] == worlds.members
+    looks = CONTENDER._replace(planner=iql.planner._replace(imagines=True), settings=SETTINGS[:1])
+    mine = try_all(jax.random.key(5), log, [looks], worlds, copies=4)[0]
+    assert mine.returns.returns.shape[0] == worlds.members // 2
+    fooled = jax.tree.map(lambda leaf: jnp.asarray(leaf).at[: worlds.members // 2].multiply(3.0), worlds.theta)
+    again = try_all(jax.random.key(5), log, [looks], replace(worlds, theta=fooled), copies=4)[0]
+    np.testing.assert_array_equal(mine.returns.returns, again.returns.returns)
+    assert [name for name in planners.names() if offing.get_planner(name).imagines] == DREAMERS
 
 
 def test_seeds_are_one_more_axis(found, log):

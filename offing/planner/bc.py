@@ -66,4 +66,4 @@ def blank(hypers: Hypers, width: int, task: Task) -> Policy:
     return blank_of("gaussian", hidden(hypers), width, task)
 
 
-planner = Planner(Hypers, init, update, policy, blank)
+planner = Planner(Hypers, init, update, policy, blank, imagines=False)

@@ -68,4 +68,4 @@ def alike(slope: Array) -> Array:
     return jnp.mean(pairs) / max(slope.shape[0] - 1, 1)
 
 
-planner = Planner(Hypers, sacn.init, update, sacn.policy, sacn.blank)
+planner = Planner(Hypers, sacn.init, update, sacn.policy, sacn.blank, imagines=False)

@@ -54,4 +54,4 @@ def actor_loss(
     return jnp.mean(hypers.actor_bc * _td3.unlike(action, b.action, actions) - q / size), None
 
 
-planner = Planner(Hypers, _td3.init, update, _td3.policy, _td3.blank)
+planner = Planner(Hypers, _td3.init, update, _td3.policy, _td3.blank, imagines=False)

@@ -133,4 +133,4 @@ def blank(hypers: Any, width: int, task: Task) -> Policy:
     return blank_of("squashed", hidden(hypers), width, task)
 
 
-planner = Planner(Hypers, init, update, policy, blank)
+planner = Planner(Hypers, init, update, policy, blank, imagines=False)

@@ -56,4 +56,4 @@ def actor_loss(
     return near - hypers.alpha / size * q.mean(), None
 
 
-planner = Planner(Hypers, _td3.init, update, _td3.policy, _td3.blank)
+planner = Planner(Hypers, _td3.init, update, _td3.policy, _td3.blank, imagines=False)

@@ -24,9 +24,12 @@ def begin(key: Key, posterior: Posterior, copies: int) -> Array:
 
 
 def disagreement(posterior: Posterior, mean: Array) -> Array:
-    """How far the worlds' predictions mean [M, ..., D] are apart, in widths of the log's ranges: [...]."""
-    width = jnp.asarray(posterior.high) - jnp.asarray(posterior.low)
-    return jnp.sqrt(jnp.mean(jnp.var(mean / jnp.where(width > 0, width, 1.0), axis=0), -1))
+    """How far the worlds' predictions mean [M, ..., D] are apart, in widths of the log's ranges: [...].
+
+    Within folds, so that both folds together are no more doubtful than each alone.
+    """
+    each = (mean / widths(posterior)).reshape(posterior.folds, -1, *mean.shape[1:])
+    return jnp.sqrt(jnp.mean(jnp.var(each, axis=1), (0, -1)))
 
 
 def settle(

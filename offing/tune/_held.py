@@ -36,7 +36,7 @@ def limited(posterior: Posterior, held: Dataset) -> Posterior:
     rows = evenly(held)
     mean = say(posterior, held.steps.obs[rows], held.steps.action[rows])[0]
     folds = mean.reshape(posterior.folds, -1, *mean.shape[1:])
-    most = jnp.mean(jnp.stack([disagreement(posterior, fold).max() for fold in folds]))
+    most = jnp.mean(jnp.stack([disagreement(replace(posterior, folds=1), fold).max() for fold in folds]))
     return replace(posterior, limit=DOUBT * most)
 
 

@@ -19,7 +19,7 @@ from .choose import PolicyChoice, PosteriorChoice, choose_policy, choose_posteri
 from .engine import Engine
 from .judge import logged
 from .sweep import Shelf
-from .trials import Contender, Trial, seek_all, try_all
+from .trials import Contender, Trial, seek_all, strangers, try_all
 
 
 class Result(NamedTuple):
@@ -138,20 +138,17 @@ def torel(
     k1, k2, k3, k4 = jax.random.split(key, 4)
     posterior = choose_posterior(k1, log, models, seed, shelf, progress, engine)
     worlds = refit(k1, log, posterior, seed, shelf, progress, engine)
-    own, held = worlds.fold(0), worlds.fold(1)
 
     def attempt(contenders: Sequence[Contender], shelf: Shelf | None) -> list[Trial]:
-        found = try_all(
-            k2, log, contenders, own, held, posterior.pil, seeds, copies, halve, shelf, progress, engine
-        )
+        found = try_all(k2, log, contenders, worlds, posterior.pil, seeds, copies, halve, shelf, progress, engine)
         return found if select == "predictive" else _by(k3, select, found, log)
 
     trials = seek_all(contenders, attempt, shelf)
     index = chosen(trials)
     picked = trials[index].policy
-    predicted = predictive(
-        k4, picked, tabled(held), log.data, own=tabled(own), copies=4 * copies, loss=posterior.pil
-    )
+    imagines = next(c.planner.imagines for c in contenders if c.name == trials[index].planner)
+    judge, own = tabled(strangers(imagines, worlds)), tabled(worlds.fold(0)) if imagines else None
+    predicted = predictive(k4, picked, judge, log.data, own=own, copies=4 * copies, loss=posterior.pil)
     return Ranking(
         system="torel",
         promise="ranking",

@@ -1,9 +1,10 @@
 """Planners' settings in, policies and what they are worth out: TOReL's sweep (the paper's Algorithm 2).
 
 A trial is one setting of one planner with one seed. Settings of one structure train under one program, and what
-they learned is rolled out in held-out worlds in that same program. With halving, all trials train for a quarter
-of their updates, the better half for another quarter, and the best quarter to the end; a trial goes on from
-where it stopped, so that whoever survives learns what it would have learned alone.
+they learned is rolled out in that same program, in worlds that their planner has not seen: those of the second
+fold, or all where a planner looks at none. With halving, all trials train for a quarter of their updates, the
+better half for another quarter, and the best quarter to the end; a trial goes on from where it stopped, so that
+whoever survives learns what it would have learned alone.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Trial(NamedTuple):
     planner: str
     setting: Any
     seed: int
-    returns: ValueEstimate  # in held-out worlds, undiscounted
+    returns: ValueEstimate  # in worlds that its planner has not seen, undiscounted
     value: ValueEstimate  # the same, discounted
     policy: Policy
     share: float = 1.0  # of its updates that it was given
@@ -108,8 +109,7 @@ def try_all(
     key: Key,
     log: Log,
     contenders: Sequence[Contender],
-    own: Posterior,
-    held: Posterior,
+    worlds: Posterior,
     loss: PIL | None = None,
     seeds: int = 1,
     copies: int = 64,
@@ -121,8 +121,9 @@ def try_all(
     """Every setting of every contender, `seeds` times, trained and scored; in the order given, seed after seed."""
     plans = [(c, setting, seed) for c in contenders for setting in c.settings for seed in range(seeds)]
     entries: list[Any] = [Entry(setting, np.int32(seed) if seeds > 1 else (), ()) for _, setting, seed in plans]
-    data, worlds = log.data, [tabled(own), tabled(held)]
-    args = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), *worlds))
+    data = log.data
+    args = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), tabled(worlds.fold(0))))
+    judges = {i: jax.device_put(tabled(strangers(i, worlds))) for i in {c.planner.imagines for c in contenders}}
     trials: list[Any] = [None] * len(plans)
     logged = behaviour(data, log.task).mean
     alive, begin = list(range(len(plans))), 0.0
@@ -131,6 +132,7 @@ def try_all(
             mine = [i for i in alive if plans[i][0] is contender]
             if not mine:
                 continue
+            judge = judges[contender.planner.imagines]
             run = _stretch(contender.planner, begin, end, copies)
             what = contender.name if not halve else f"{contender.name} to {end:.0%}"
             ran = sweep(
@@ -138,7 +140,8 @@ def try_all(
                 run,
                 [entries[i] for i in mine],
                 *args,
-                bytes_each=_bytes(contender, data, worlds, copies),
+                judge,
+                bytes_each=_bytes(contender, data, judge, copies),
                 most=MOST,
                 shelf=shelf,
                 progress=progress,
@@ -146,10 +149,15 @@ def try_all(
             )
             for i, one in zip(mine, ran, strict=True):
                 entries[i] = entries[i]._replace(state=one.state)
-                trials[i] = _trial(plans[i], one, end, worlds[1], data, logged, loss)
+                trials[i] = _trial(plans[i], one, end, judge, data, logged, loss)
         order = sorted(alive, key=lambda i: -trials[i].score)
         alive, begin = sorted(order[: -(-len(order) // 2)]), end
     return trials
+
+
+def strangers(imagines: bool, worlds: Posterior) -> Posterior:
+    """The worlds that a planner has not seen: those of the second fold, or all where it `imagines` in none."""
+    return worlds.fold(1) if imagines else worlds
 
 
 def _trial(
@@ -162,13 +170,12 @@ def _trial(
     return Trial(contender.name, setting, seed, returns, value, policy, share)
 
 
-def _bytes(contender: Contender, data: Dataset, worlds: Sequence[Posterior], copies: int) -> int:
+def _bytes(contender: Contender, data: Dataset, judge: Posterior, copies: int) -> int:
     """Memory that one setting takes: its state, what an update makes of it, and its episodes."""
     init = lambda key, data, own: contender.planner.init(key, contender.settings[0], data, own)
-    state = jax.eval_shape(init, jax.random.key(0), data, worlds[0])
+    state = jax.eval_shape(init, jax.random.key(0), data, judge)
     kept = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
-    members = worlds[1].members
-    asked = members * copies * (members if worlds[1].wary else 1)
+    asked = judge.members * copies * (judge.members if judge.wary else 1)
     return 3 * kept + asked * 4 * 1024
 
 
