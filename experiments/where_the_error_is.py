@@ -1,45 +1,96 @@
-"""On which held-out rows is the posterior wrong? The pendulum at 5,000 rows: the share of E at the speed limit.
+"""On which held-out rows is the posterior wrong? At walls, where columns stop; early in episodes; anywhere?
 
-python experiments/where_the_error_is.py --seed 0
+    python experiments/where_the_error_is.py offing:pendulum --rows 5000
+    python experiments/where_the_error_is.py out/logs/walker2d.npz --rows 200000 --lag
+
+Columns that are cut off, as some simulators cut off speeds, hide how fast things really move. `--lag` gives worlds
+the change since the observation before as further columns: what a speed was, positions then tell. Errors are of
+the log's own columns either way, in shares of each target's variance.
 """
 
 from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from itertools import pairwise
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 import offing
-from offing.pil import FLOOR
+from offing.data import Log
+from offing.data.dataset import runs
 from offing.posterior import ensemble, spaces
+from offing.posterior._known import stops, walled
 
-LIMIT = 7.999  # of the angular velocity, the third observation
+TIMES = (0, 5, 20, 100, 300, 1_000)  # steps of an episode
+
+
+def lagged(log: Log) -> Log:
+    """The log with each observation's change since the one before as further columns; 0 where episodes begin."""
+    steps, episode = jax.tree.map(np.asarray, log.data.steps), np.asarray(log.data.episode)
+    before = np.concatenate([steps.obs[:1], steps.obs[:-1]])
+    first = np.r_[True, episode[1:] != episode[:-1]]
+    before[first] = steps.obs[first]
+    obs = np.concatenate([steps.obs, steps.obs - before], -1)
+    after = np.concatenate([steps.next_obs, steps.next_obs - steps.obs], -1)
+    starts = np.asarray(log.data.starts)
+    starts = np.concatenate([starts, np.zeros_like(starts)], -1)
+    return log._replace(data=log.data._replace(steps=steps._replace(obs=obs, next_obs=after), starts=starts))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rows", type=int, default=5_000)
+    parser.add_argument("log", nargs="?", default="offing:pendulum")
+    parser.add_argument("--rows", type=int)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--updates", type=int, default=8_000)
+    parser.add_argument("--members", type=int, default=4)
+    parser.add_argument("--width", type=int, default=spaces.LARGE.width)
+    parser.add_argument("--depth", type=int, default=spaces.LARGE.depth)
+    parser.add_argument("--prior-scale", type=float, default=0.0)
+    parser.add_argument("--lag", action="store_true")
     given = parser.parse_args()
-    log = offing.load("offing:pendulum", given.rows, given.seed)
-    parts, _ = offing.split(log.data, given.seed)
+    plain = offing.load(given.log, given.rows, given.seed)
+    log = lagged(plain) if given.lag else plain
+    parts, _ = offing.split(plain.data, given.seed)
     held = offing.take(log.data, parts.held)
-    hypers = replace(spaces.DEEP, updates=4_000, decay=1e-4)
-    fit = jax.jit(lambda key, hypers, data, parts: ensemble.fit(key, hypers, data, parts, False, True))
-    fitted = fit(jax.random.key(given.seed), hypers, log.data, parts)
+    hypers = replace(
+        spaces.LARGE,
+        updates=given.updates,
+        members=given.members,
+        elites=given.members,
+        width=given.width,
+        depth=given.depth,
+        prior_scale=given.prior_scale,
+    )
+    ends = bool(np.any(np.asarray(log.data.steps.done)))
+    fit = jax.jit(lambda key, data, parts: ensemble.fit(key, hypers, data, parts, ends, walled(plain.data)))
+    fitted = fit(jax.random.key(given.seed), log.data, parts)
     worlds = ensemble.posterior(fitted, hypers, log.data, log.task)
-    steps = held.steps
-    said = jax.vmap(worlds.predict, (0, None, None))(worlds.theta, steps.obs, steps.action).mean
-    mean = np.asarray(said).reshape(worlds.folds, -1, held.rows, said.shape[-1]).mean(1)
-    outcome = np.concatenate([steps.next_obs - steps.obs, steps.reward[:, None]], -1)
-    error = np.sum((mean - outcome) ** 2 / outcome.var(0), -1) / (2 * FLOOR**2)  # [F, N]
-    limit = np.abs(steps.next_obs[:, 2]) > LIMIT
-    print(f"{limit.mean():.1%} of {held.rows} held-out rows are at the limit")
-    for fold, e in enumerate(error):
-        share, rest = e[limit].sum() / e.sum(), e[~limit].mean()
-        print(f"fold {fold}: E {e.mean():.3g}, {share:.0%} of it at the limit, {rest:.3g} without those rows")
+
+    steps, width = jax.tree.map(np.asarray, held.steps), plain.data.steps.obs.shape[-1]
+    said = jax.jit(jax.vmap(worlds.predict, (0, None, None)))(worlds.theta, steps.obs, steps.action).mean
+    own = np.r_[np.arange(width), said.shape[-1] - 1]  # the log's own columns, and the reward
+    mean = np.asarray(said)[..., own].reshape(worlds.folds, -1, held.rows, width + 1).mean(1)
+    target = np.concatenate([steps.next_obs - steps.obs, steps.reward[:, None]], -1)[:, own]
+    each = np.mean((mean - target) ** 2, 0) / np.maximum(target.var(0), 1e-12)  # [N, D]
+    row = each.mean(-1)
+    walls = np.asarray(stops(jnp.asarray(plain.data.steps.next_obs), jnp.arange(len(plain.data.episode)) >= 0))
+    at = (steps.obs[:, :width] == walls[0]) | (steps.obs[:, :width] == walls[1])
+    note = " with the change since the row before" if given.lag else ""
+    print(f"{given.log}, {plain.data.rows:,} rows, seed {given.seed}{note}: {held.rows:,} held-out rows")
+    print(f"error {row.mean():.4f} of the variance, median row {np.median(row):.4f}")
+    print("columns: " + " ".join(f"{e:.3f}" for e in each.mean(0)) + " (reward last)")
+    some = at.any(-1)
+    print(f"at a wall: {some.mean():.0%} of rows" + (f", error {row[some].mean():.4f}" if some.any() else ""))
+    print(f"elsewhere: error {row[~some].mean():.4f}")
+    time = np.concatenate([np.arange(len(run)) for run in runs(np.asarray(held.episode)[: held.rows])])
+    for low, high in pairwise(TIMES):
+        now = (time >= low) & (time < high)
+        if now.any():
+            print(f"steps {low} to {high - 1}: {now.mean():.0%} of rows, error {row[now].mean():.4f}")
 
 
 if __name__ == "__main__":
