@@ -66,7 +66,8 @@ def main() -> None:
         prior_scale=given.prior_scale,
     )
     ends = bool(np.any(np.asarray(log.data.steps.done)))
-    fit = jax.jit(lambda key, data, parts: ensemble.fit(key, hypers, data, parts, ends, walled(plain.data)))
+    stands = walled(plain.data)
+    fit = jax.jit(lambda key, data, parts: ensemble.fit(key, hypers, data, parts, ends, stands))
     fitted = fit(jax.random.key(given.seed), log.data, parts)
     worlds = ensemble.posterior(fitted, hypers, log.data, log.task)
 

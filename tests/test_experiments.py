@@ -19,7 +19,9 @@ import judged
 import pools
 import tuned_offline
 import value_against_rows
+import where_the_error_is
 
+import offing
 from offing.hypers import asdict
 from offing.online.play import Played
 from offing.pil import PIL
@@ -322,3 +324,27 @@ def test_a_part_is_asked_for_what_its_log_lacks():
     found = judge_policies.lacking(logs, ("predictive", "fqe"), there)
     asked = [(part[1], part[3], part[part.index("--methods") + 1 :]) for part in found]
     assert asked == [("t", "100:1", ["fqe"]), ("u", "100:0", ["predictive", "fqe"])]
+
+
+def test_a_lagged_log_says_what_changed_and_nothing_at_the_start_of_an_episode():
+    plain = offing.load("offing:cartpole", 200)
+    log = where_the_error_is.lagged(plain)
+    obs, after = log.data.steps.obs, log.data.steps.next_obs
+    episode = np.asarray(log.data.episode)
+    first = np.r_[True, episode[1:] != episode[:-1]]
+    np.testing.assert_array_equal(obs[:, :4], plain.data.steps.obs)
+    assert not obs[first, 4:].any()
+    np.testing.assert_array_equal(
+        after[:-1][~first[1:]], obs[1:][~first[1:]]
+    )  # one step's end is the next's start
+    assert log.data.starts.shape[1] == 8
+
+
+def test_where_the_error_is_tells_walls_from_the_rest(monkeypatch, capsys):
+    asked = ["x", "offing:pendulum", "--rows", "400", "--updates", "40", "--members", "2", "--width", "8"]
+    for lag in ([], ["--lag"]):
+        monkeypatch.setattr(sys, "argv", [*asked, "--depth", "1", *lag])
+        where_the_error_is.main()
+        said = capsys.readouterr().out
+        assert "at a wall" in said
+        assert "steps 20 to 99" in said
