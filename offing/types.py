@@ -122,6 +122,12 @@ class Posterior:
         found = getattr(self.theta, "levels", ())
         return found if isinstance(found, tuple) else found[:, None]
 
+    @property
+    def walls(self) -> Array | None:
+        """Where columns of the state stop [2, S], infinite where they do not; None if worlds know of none."""
+        found = getattr(self.theta, "walls", None)
+        return None if found is None else found[0]  # those of the log, and so of all worlds
+
     def fold(self, index: int) -> Posterior:
         """The worlds of one fold, as a posterior of their own."""
         if not 0 <= index < self.folds:

@@ -3,6 +3,7 @@
 import time
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -607,6 +608,34 @@ def test_walls_are_where_a_column_stops_and_predictions_stop_there():
     )
     said = _world.World("silu")(world, jnp.array([[0.5, 4.0, 2.0]]), jnp.zeros((1, 1)))
     np.testing.assert_allclose(said.mean[0], [0.0, 1.0, -9.0, 0.0], atol=1e-5)  # held at 5, free below
+
+
+class Walled(NamedTuple):
+    """Worlds of which all that is known is where a column stops."""
+
+    walls: Any  # [M, 2, S]
+
+
+def test_noise_stops_at_a_wall_and_does_not_leave_the_log_there():
+    edge = jnp.stack([jnp.full(S, -jnp.inf), jnp.full(S, jnp.inf).at[0].set(1.0)])
+    still = lambda theta, obs, action: Predict(
+        jnp.zeros((*obs.shape[:-1], S + 1)), jnp.full((*obs.shape[:-1], S + 1), 0.5), jnp.zeros(obs.shape[:-1])
+    )
+    worlds = replace(
+        drifting(noise_scale=1.0),
+        theta=Walled(jnp.broadcast_to(edge, (5, 2, S))),
+        predict=still,
+        room=jnp.asarray(0.1),
+        terminates=True,
+    )
+    at = jnp.zeros((5, 400, S)).at[..., 0].set(1.0)  # range -1 to 1: noise alone would carry many beyond 1.2
+    (after, _, ended), _, left = walk.watched(worlds)(jax.random.key(6), at, jnp.zeros((5, 400, A)))
+    open_ = replace(worlds, theta=Walled(jnp.full((5, 2, S), jnp.inf).at[:, 0].set(-jnp.inf)))
+    gone = walk.watched(open_)(jax.random.key(6), at, jnp.zeros((5, 400, A)))[2]
+    assert float(after[..., 0].max()) == 1.0
+    assert 0.4 < (np.asarray(after[..., 0]) == 1.0).mean() < 0.6
+    assert np.mean(gone) > np.mean(left) + 0.2
+    np.testing.assert_array_equal(ended, left)
 
 
 def flagged(rows: int) -> Dataset:

@@ -48,9 +48,10 @@ def settle(
     reward = jnp.clip(said.mean[..., -1:], low[-1], high[-1])
     mean = jnp.concatenate([obs + said.mean[..., :-1], reward], -1)
     drawn = mean + jnp.sqrt(posterior.noise_scale) * said.std * jax.random.normal(k1, mean.shape)
+    state = drawn[..., :-1] if posterior.walls is None else jnp.clip(drawn[..., :-1], *posterior.walls)
     room = jnp.where(jnp.isinf(posterior.room), jnp.inf, posterior.room * (high - low)[:-1])
-    after = jnp.clip(drawn[..., :-1], low[:-1] - room, high[:-1] + room)
-    left = jnp.any(after != drawn[..., :-1], -1) | unsure
+    after = jnp.clip(state, low[:-1] - room, high[:-1] + room)
+    left = jnp.any(after != state, -1) | unsure
     after = snapped(posterior.levels, after)
     if posterior.task.done is not None:
         ended = posterior.task.done(obs, action, after)
