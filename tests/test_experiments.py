@@ -341,10 +341,15 @@ def test_a_lagged_log_says_what_changed_and_nothing_at_the_start_of_an_episode()
 
 
 def test_where_the_error_is_tells_walls_from_the_rest(monkeypatch, capsys):
+    log = offing.load("offing:pendulum", 400)
+    held = offing.take(log.data, offing.split(log.data, 0)[0].held).steps.obs
+    ends = [edge(log.data.steps.next_obs[:, 2]) for edge in (np.min, np.max)]
+    share = np.isin(held[:, 2], ends).mean()  # its speed is held at 8; angles' sines and cosines are not
+    assert share > 0
     asked = ["x", "offing:pendulum", "--rows", "400", "--updates", "40", "--members", "2", "--width", "8"]
     for lag in ([], ["--lag"]):
         monkeypatch.setattr(sys, "argv", [*asked, "--depth", "1", *lag])
         where_the_error_is.main()
         said = capsys.readouterr().out
-        assert "at a wall" in said
+        assert f"at a wall: {share:.0%} of rows" in said
         assert "steps 20 to 99" in said
