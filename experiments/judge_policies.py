@@ -40,7 +40,7 @@ from offing.online import envs
 from offing.online.collect import collect
 from offing.online.play import play, rollouts
 from offing.report.store import write
-from offing.tune.choose import PosteriorChoice, choose_posterior, refit, tabled
+from offing.tune.choose import PosteriorChoice, tabled
 from offing.types import Policy, Posterior
 from offing.value import dice, fqe, importance
 from offing.value._pool import memoryless
@@ -130,15 +130,6 @@ def pools_of(suite: str, task: str, rows: int, seed: int, given: Any, of: Any) -
     return found
 
 
-def worlds_of(log: Log, seed: int, scale: str, work: Path) -> tuple[PosteriorChoice, Posterior]:
-    """The posterior as `offing sorel` and `offing torel` have it; by the same seed its folds are the same rows."""
-    models = offing.space(scale, log.data.rows)
-    shelf = tuned_offline.shelf_of(work, log, seed, models)
-    key = jax.random.split(jax.random.key(seed))[0]
-    choice = choose_posterior(key, log, models, seed, shelf)
-    return choice, refit(key, log, choice, seed, shelf)
-
-
 def in_worlds(
     pool: list[Member], log: Log, choice: PosteriorChoice, worlds: Posterior, planned: bool, copies: int
 ) -> list[Judged]:
@@ -191,7 +182,7 @@ def judge(suite: str, task: str, rows: int, seed: int, given: Any, out: Path) ->
             began, used, more = time.perf_counter(), time.process_time(), {}
             if method == "predictive":
                 if worlds is None:
-                    worlds = worlds_of(log, seed, given.scale or plan["scale"], given.work)
+                    worlds = tuned_offline.worlds_of(log, seed, given.scale or plan["scale"], given.work)
                 more = {
                     "pil": {"total": worlds[0].pil.total, "e": worlds[0].pil.e, "v": worlds[0].pil.v},
                     "word": worlds[0].pil.word,

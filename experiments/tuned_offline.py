@@ -6,8 +6,9 @@
 Every sweep is what `offing torel` does: posterior by PIL, settings trained and ranked in held-out worlds; then,
 and only then, every policy is played in the true environment. Trials are kept as they finish, and finished sweeps
 in results/, so that a killed run goes on where it was. `--jobs 2` runs two logs side by side. `--phase plan`
-leaves the playing out and keeps policies, `--phase play` plays those, `--phase table` prints the table. The true
-environment is here to check, afterwards.
+leaves the playing out and keeps policies, `--phase play` plays those, `--phase table` prints the table. `--phase
+score` has the worlds of today judge kept Brax policies of planners that look at no world. The true environment is
+here to check, afterwards.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import json
 import platform
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,8 +34,12 @@ from offing.hypers import asdict
 from offing.online import bandit, envs
 from offing.online.play import Played, play_pool
 from offing.report.store import Folder, identity, pack, unpack, write
-from offing.types import Policy
+from offing.tune.choose import PosteriorChoice, choose_posterior, refit, tabled
+from offing.tune.systems import chosen, overlapping
+from offing.tune.trials import Trial
+from offing.types import Policy, Posterior
 from offing.value import metrics
+from offing.value.predictive import predictive
 
 RESULTS = Path(__file__).parent / "results"
 SUITES: dict[str, dict[str, Any]] = {
@@ -76,13 +82,14 @@ def run(suite: str, task: str, planner: str, rows: int, seed: int, given: Any) -
     settings = tuple(offing.planner_space(planner, space, **fixed))
     models = offing.space(given.scale or plan["scale"], rows)
     shelf = shelf_of(given.work, log, seed, models)
-    mine = Folder(shelf.path / planner, identity(log.fingerprint, seed, settings, space))
+    mine = Folder(shelf.path / planner, identity(log.fingerprint, seed, settings, space, given.seeds))
     found = offing.torel(
         jax.random.key(seed),
         log,
         models,
         [offing.Contender(planner, offing.get_planner(planner), settings)],
         seed,
+        given.seeds,
         shelf=_Both(shelf, mine, planner),
     )
     record = {
@@ -93,13 +100,9 @@ def run(suite: str, task: str, planner: str, rows: int, seed: int, given: Any) -
         "seed": seed,
         "space": space,
         "updates": updates,
-        "pil": found.pil.total,
-        "word": found.pil.word,
-        "settings": [asdict(setting) for setting in settings],
-        "predicted": [trial.score for trial in found.trials],
-        "intervals": [trial.returns.interval(0.9) for trial in found.trials],
-        "chosen": found.index,
-        "alike": list(found.alike),
+        "settings": [asdict(trial.setting) for trial in found.trials],
+        "seeds": [trial.seed for trial in found.trials],
+        **scored(found.trials, found.posterior, found.worlds),
         "behaviour": found.behaviour._asdict(),
         "seconds": round(time.perf_counter() - began, 1),
         "device": jax.devices()[0].device_kind,
@@ -109,9 +112,51 @@ def run(suite: str, task: str, planner: str, rows: int, seed: int, given: Any) -
     return record, [trial.policy for trial in found.trials]
 
 
+def scored(trials: Sequence[Trial], posterior: PosteriorChoice, worlds: Posterior) -> dict[str, Any]:
+    """What worlds said of a sweep's policies, and what that chooses."""
+    index = chosen(trials)
+    return {
+        "pil": posterior.pil.total,
+        "word": posterior.pil.word,
+        "models": [[score.e, score.v] for score in posterior.scores],
+        "nll": list(posterior.nll),
+        "prior_scales": [point.prior_scale for point in posterior.points],
+        "picked": posterior.index,
+        "noise_scale": float(worlds.noise_scale),
+        "predicted": [trial.score for trial in trials],
+        "intervals": [trial.returns.interval(0.9) for trial in trials],
+        "chosen": index,
+        "alike": list(overlapping(trials, index)),
+    }
+
+
+def score(record: dict[str, Any], policies: list[Policy], given: Any) -> None:
+    """Asks the worlds of today about the policies of a planner that looked at none; they are to be played anew."""
+    began = time.perf_counter()
+    log = offing.load(Path(given.logs) / f"{record['task']}.npz", record["rows"], record["seed"])
+    posterior, worlds = worlds_of(log, record["seed"], given.scale or SUITES[record["suite"]]["scale"], given.work)
+    planner, judge, trials = offing.get_planner(record["planner"]), tabled(worlds), []
+    for i, (setting, policy) in enumerate(zip(record["settings"], policies, strict=True)):
+        said = predictive(jax.random.key(7), policy, judge, log.data, copies=64, loss=posterior.pil)
+        seed = record["seeds"][i] if "seeds" in record else 0
+        trials.append(Trial(record["planner"], planner.Hypers(**setting), seed, said.returns, said.value, policy))
+    record.update(scored(trials, posterior, worlds), scoring_seconds=round(time.perf_counter() - began, 1))
+    for name in ("realised", "stderr", "ucb"):
+        record.pop(name, None)
+
+
 def shelf_of(work: Path, log: Log, seed: int, models: Any) -> Folder:
     """Where worlds fitted to a log are kept, for every sweep and for those who judge what it found."""
     return Folder(work, identity(log.fingerprint, seed, models, "worlds"))
+
+
+def worlds_of(log: Log, seed: int, scale: str, work: Path | None) -> tuple[PosteriorChoice, Posterior]:
+    """The posterior as `offing sorel` and `offing torel` have it; by the same seed its folds are the same rows."""
+    models = offing.space(scale, log.data.rows)
+    shelf = shelf_of(work, log, seed, models) if work else None
+    key = jax.random.split(jax.random.key(seed))[0]
+    choice = choose_posterior(key, log, models, seed, shelf)
+    return choice, refit(key, log, choice, seed, shelf)
 
 
 class _Both:
@@ -198,18 +243,17 @@ def table(records: list[dict[str, Any]]) -> str:
             f"| {r['task']} | {r['planner']} | {r['seed']} | {good.sum()} | {r['word']} | {pearson[0]:.2f} "
             f"| {pearson[1]:.2g} | {rank.value:.2f} | {regret.value:.2f} ({regret.chance:.2f}) "
             f"| {true[r['chosen']]:,.0f} | {true.max():,.0f} | {np.median(true):,.0f} "
-            f"| {'–' if usual(r) is None else format(true[usual(r)], ',.0f')} | {true.min():,.0f} "
+            f"| {format(true[usual(r)].mean(), ',.0f') if usual(r) else '–'} | {true.min():,.0f} "
             f"| {at:.0%} | {matched(r.get('ucb', {}))} | {r['seconds']:.0f} |"
         )
     return "\n".join(lines)
 
 
-def usual(record: dict[str, Any]) -> int | None:
-    """Which of a sweep's settings has the planner's defaults in all that the sweep varies; None if none has."""
+def usual(record: dict[str, Any]) -> list[int]:
+    """Which of a sweep's policies have the planner's defaults in all that the sweep varies: one for each seed."""
     settings, default = record["settings"], asdict(offing.get_planner(record["planner"]).Hypers())
     varied = [name for name in settings[0] if any(one[name] != settings[0][name] for one in settings)]
-    alike = [i for i, one in enumerate(settings) if all(one[name] == default[name] for name in varied)]
-    return alike[0] if alike else None
+    return [i for i, one in enumerate(settings) if all(one[name] == default[name] for name in varied)]
 
 
 def matched(ucb: dict[str, Any]) -> str:
@@ -223,10 +267,11 @@ def main() -> None:
     parser.add_argument("--suite", choices=sorted(SUITES), default="gymnax")
     parser.add_argument("--task", nargs="+", help="default: all of the suite")
     parser.add_argument("--planners", nargs="+", help="default: all of the suite")
-    parser.add_argument("--phase", choices=("all", "plan", "play", "table"), default="all")
+    parser.add_argument("--phase", choices=("all", "plan", "score", "play", "table"), default="all")
     parser.add_argument("--points", nargs="+", help="ROWS:SEED, default: the suite's")
     parser.add_argument("--space")
     parser.add_argument("--scale")
+    parser.add_argument("--seeds", type=int, default=1, help="policies of each setting")
     parser.add_argument("--updates", type=int)
     parser.add_argument("--logs", type=Path, default=Path("out/logs"), help="folder of the Brax logs, TASK.npz")
     parser.add_argument("--out", type=Path, help="default: results/tuned_offline_SUITE.json")
@@ -272,6 +317,15 @@ def main() -> None:
                     f"{name(record)}: {len(policies)} settings, {record['word']}, {record['seconds']} s",
                     flush=True,
                 )
+    if given.phase == "score":
+        for record in (r for r in records if (r["task"], r["planner"]) in sweeps):
+            if offing.get_planner(record["planner"]).imagines:
+                print(f"{name(record)}: planned in worlds, so left as it is", flush=True)
+                continue
+            log = offing.load(Path(given.logs) / f"{record['task']}.npz", record["rows"], record["seed"])
+            score(record, fetch(given.policies, record, log.task, log.data.steps.obs.shape[1]), given)
+            write(out, (json.dumps(records, indent=1) + "\n").encode())
+            print(f"{name(record)}: scored, {record['word']}, {record['scoring_seconds']} s", flush=True)
     if given.phase == "play":
         for record in (r for r in records if "realised" not in r):
             env = envs.make(f"brax-{record['task']}" if record["suite"] == "brax" else record["task"])
@@ -279,7 +333,7 @@ def main() -> None:
             realise(record, fetch(given.policies, record, env.task, width), episodes)
             write(out, (json.dumps(records, indent=1) + "\n").encode())
             print(f"{name(record)}: played", flush=True)
-    if given.phase != "plan" and not given.quiet:
+    if given.phase not in ("plan", "score") and not given.quiet:
         print(table(records))
 
 

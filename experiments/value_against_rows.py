@@ -24,6 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from abreast import abreast
 from matplotlib.figure import Figure
+from tuned_offline import worlds_of
 
 import offing
 from offing.online.play import play
@@ -32,7 +33,7 @@ from offing.planner._presets import rppo_space
 from offing.report.store import write
 from offing.report.verdict import verdict
 from offing.tune.choose import tabled
-from offing.tune.systems import planned, sorel
+from offing.tune.systems import planned
 from offing.types import Policy
 from offing.value.predictive import predictive
 
@@ -66,16 +67,12 @@ def run(suite: str, task: str, rows: int, seed: int, given: Any) -> list[tuple[d
     scale = given.scale or plan["scale"]
     source = f"offing:{task}" if suite == "gymnax" else Path(given.logs) / f"{task}.npz"
     log = padded(offing.load(source, rows, seed), plan["longest"])
-    key = jax.random.key(seed)
-    found, posterior, worlds = [], None, None
+    found, began = [], time.perf_counter()
+    posterior, worlds = worlds_of(log, seed, scale, given.work)
+    key = jax.random.split(jax.random.key(seed))[1]  # as `sorel` has it
     for core in given.cores or plan["cores"]:
-        began = time.perf_counter()
         settings = rppo_space(scale, core)
-        if posterior is None or worlds is None:
-            result = sorel(key, log, offing.space(scale, log.data.rows), settings, seed)
-            posterior, worlds = result.posterior, result.worlds
-        else:
-            result = planned(key, log, posterior, worlds, settings)
+        result = planned(key, log, posterior, worlds, settings)
         said = result.predicted.returns
         sweep = [
             predictive(jax.random.key(7), p, tabled(worlds.fold(1)), log.data, copies=64).returns.median
@@ -97,6 +94,8 @@ def run(suite: str, task: str, rows: int, seed: int, given: Any) -> list[tuple[d
             "word": result.pil.word,
             "models": [[score.e, score.v] for score in posterior.scores],
             "picked": posterior.index,
+            "prior_scales": [point.prior_scale for point in posterior.points],
+            "nll": list(posterior.nll),
             "common": result.pil.common,
             "noise_scale": float(worlds.noise_scale),
             "predicted": said.median,
@@ -120,6 +119,7 @@ def run(suite: str, task: str, rows: int, seed: int, given: Any) -> list[tuple[d
             "python": platform.python_version(),
         }
         found.append((record, list(result.policy.policies)))
+        began = time.perf_counter()
     return found
 
 
@@ -272,6 +272,7 @@ def main() -> None:
     parser.add_argument("--logs", type=Path, default=Path("out/logs"), help="folder of the Brax logs, TASK.npz")
     parser.add_argument("--out", type=Path, help="default: results/value_against_rows_SUITE.json")
     parser.add_argument("--policies", type=Path, default=Path("out/policies"))
+    parser.add_argument("--work", type=Path, help="where fitted worlds are kept; default: nowhere")
     parser.add_argument("--episodes", type=int, help="to play, default: the suite's")
     parser.add_argument("--until", type=float, default=float("inf"), help="begin no point after so many seconds")
     parser.add_argument("--jobs", type=int, default=1, help="sizes of log side by side, each on a core of its own")

@@ -49,6 +49,9 @@ def main() -> None:
     parser.add_argument("--members", type=int, default=4)
     parser.add_argument("--width", type=int, default=spaces.LARGE.width)
     parser.add_argument("--depth", type=int, default=spaces.LARGE.depth)
+    parser.add_argument("--activation", default=spaces.LARGE.activation)
+    parser.add_argument("--batch-size", type=int, default=spaces.LARGE.batch_size)
+    parser.add_argument("--lr", type=float, default=spaces.LARGE.lr)
     parser.add_argument("--prior-scale", type=float, default=0.0)
     parser.add_argument("--lag", action="store_true")
     given = parser.parse_args()
@@ -63,6 +66,9 @@ def main() -> None:
         elites=given.members,
         width=given.width,
         depth=given.depth,
+        activation=given.activation,
+        batch_size=given.batch_size,
+        lr=given.lr,
         prior_scale=given.prior_scale,
     )
     ends = bool(np.any(np.asarray(log.data.steps.done)))
@@ -82,6 +88,7 @@ def main() -> None:
     at = (steps.obs[:, :width] == walls[0]) | (steps.obs[:, :width] == walls[1])
     note = " with the change since the row before" if given.lag else ""
     print(f"{given.log}, {plain.data.rows:,} rows, seed {given.seed}{note}: {held.rows:,} held-out rows")
+    print(f"likelihood {-float(np.mean(fitted.nll)):.3f} nats a row")
     print(f"error {row.mean():.4f} of the variance, median row {np.median(row):.4f}")
     print("columns: " + " ".join(f"{e:.3f}" for e in each.mean(0)) + " (reward last)")
     some = at.any(-1)

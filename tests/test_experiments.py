@@ -225,7 +225,7 @@ def test_brax_pools_are_judged_without_a_simulator(tmp_path, monkeypatch, capsys
     )
     (tmp_path / "sweeps.json").write_text(json.dumps([swept, {**swept, "task": "walker2d"}]))
     (tmp_path / "plans.json").write_text(json.dumps([planned]))
-    monkeypatch.setattr(judge_policies, "worlds_of", linear_worlds)
+    monkeypatch.setattr(tuned_offline, "worlds_of", linear_worlds)
     tiny = {"fqe": fqe.Hypers(width=4, depth=1, updates=40, members=2, batch_size=8)}
     monkeypatch.setitem(judge_policies.SUITES["brax"], "settings", tiny)
     given = Namespace(
