@@ -27,6 +27,7 @@ from matplotlib.figure import Figure
 from tuned_offline import worlds_of
 
 import offing
+from offing.hypers import asdict
 from offing.online.play import play
 from offing.planner import rppo
 from offing.planner._presets import rppo_space
@@ -109,6 +110,7 @@ def run(suite: str, task: str, rows: int, seed: int, given: Any) -> list[tuple[d
             "support": result.predicted.support._asdict(),
             "behaviour": result.behaviour._asdict(),
             "verdict": ruling.word,
+            "settings": [asdict(setting) for setting in settings],
             "chosen": result.policy.index,
             "own": np.asarray(result.policy.planned[result.policy.index].own).tolist(),
             "held": np.asarray(result.policy.planned[result.policy.index].held).tolist(),
@@ -152,11 +154,10 @@ def keep(folder: Path, record: dict[str, Any], policies: list[Policy]) -> None:
 
 def fetch(folder: Path, record: dict[str, Any], task: Any, width: int) -> list[Policy]:
     """The policies of a point, from where `keep` put them."""
-    settings = rppo_space(record["scale"], record["core"])
     with np.load(folder / f"{name(record)}.npz", allow_pickle=False) as file:
         found = []
-        for i, setting in enumerate(settings):
-            blank = rppo.blank(setting, width, task)
+        for i, setting in enumerate(record["settings"]):
+            blank = rppo.blank(rppo.Hypers(**setting), width, task)
             leaves = [jnp.asarray(file[f"{i}|{j}"]) for j in range(len(jax.tree.leaves(blank.params)))]
             params = jax.tree.unflatten(jax.tree.structure(blank.params), leaves)
             found.append(Policy(params, blank.memory, blank.act))
@@ -211,7 +212,9 @@ def account(records: list[dict[str, Any]]) -> list[str]:
         for core in dict.fromkeys(r["core"] for r in done if r["task"] == task):
             mine = [r for r in done if r["task"] == task and r["core"] == core]
             good = [r for r in mine if r["calibrated"]]
-            for what, some in (("calibrated", good), ("all", mine)):
+            most = [r for r in good if r["rows"] >= 200_000]
+            many = ("calibrated, 200,000 rows or more", most)
+            for what, some in (("calibrated", good), *([many] if most else []), ("all", mine)):
                 if not some:
                     lines.append(f"{task}, {core}: no {what} points")
                     continue

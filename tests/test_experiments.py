@@ -215,14 +215,12 @@ def test_brax_pools_are_judged_without_a_simulator(tmp_path, monkeypatch, capsys
     hopping(tmp_path / "hopper.npz")
     task, at = Task(20, 0.9, Box((-1.0, -1.0), (1.0, 1.0))), {"task": "hopper", "rows": 240, "seed": 0}
     swept = {"suite": "brax", **at, "planner": "iql", "settings": [asdict(s) for s in space("iql", "smoke")]}
-    planned = {"suite": "brax", **at, "core": "linear", "scale": "smoke"}
-    monkeypatch.setattr(value_against_rows, "rppo_space", lambda *asked: rppo_space(*asked)[:1])
+    plan = rppo_space("smoke", "linear")[0]
+    planned = {"suite": "brax", **at, "core": "linear", "scale": "smoke", "settings": [asdict(plan)]}
     iql = tuned_offline.offing.get_planner("iql")
     blank = [iql.blank(s, 3, task) for s in space("iql", "smoke")]
     tuned_offline.keep(tmp_path, swept, blank)
-    value_against_rows.keep(
-        tmp_path, planned, [value_against_rows.rppo.blank(s, 3, task) for s in rppo_space("smoke", "linear")[:1]]
-    )
+    value_against_rows.keep(tmp_path, planned, [value_against_rows.rppo.blank(plan, 3, task)])
     (tmp_path / "sweeps.json").write_text(json.dumps([swept, {**swept, "task": "walker2d"}]))
     (tmp_path / "plans.json").write_text(json.dumps([planned]))
     monkeypatch.setattr(tuned_offline, "worlds_of", linear_worlds)
