@@ -263,6 +263,40 @@ def test_brax_pools_are_judged_without_a_simulator(tmp_path, monkeypatch, capsys
     assert "| hopper | sorel" not in judged.table(records, truths)  # one policy is no pool
 
 
+def test_kept_policies_are_scored_anew_and_are_then_to_be_played(tmp_path, monkeypatch):
+    hopping(tmp_path / "hopper.npz")
+    log = offing.load(tmp_path / "hopper.npz", 240, 0)
+    settings = list(space("iql", "smoke"))
+    record = {"suite": "brax", "task": "hopper", "rows": 240, "seed": 0, "planner": "iql", "realised": [1.0, 2.0]}
+    record["settings"] = [asdict(s) for s in settings]
+    iql = offing.get_planner("iql")
+    blank = [iql.blank(s, 3, log.task) for s in settings]
+    worse = jax.tree.map(lambda leaf: leaf + 0.7, blank[1].params)  # pushes on, where the blank one stands still
+
+    def worlds_of(log, seed, scale, work):
+        found, worlds = linear_worlds(log, seed, scale, work)
+        return Namespace(
+            pil=found.pil, scores=[found.pil], nll=[0.0], points=[Namespace(prior_scale=0.0)], index=0
+        ), worlds
+
+    monkeypatch.setattr(tuned_offline, "worlds_of", worlds_of)
+    given = Namespace(logs=tmp_path, scale="smoke", work=tmp_path)
+    tuned_offline.score(record, [blank[0], replace(blank[1], params=worse)], given)
+    assert "realised" not in record
+    assert record["predicted"][0] != record["predicted"][1]
+    assert record["chosen"] == int(np.argmax(record["predicted"]))
+    assert all(
+        low <= said <= high for said, (low, high) in zip(record["predicted"], record["intervals"], strict=True)
+    )
+
+
+def test_the_default_of_a_sweep_is_one_policy_for_each_seed():
+    hypers = offing.get_planner("iql").Hypers()
+    settings = [asdict(replace(hypers, beta=beta)) for beta in (hypers.beta, 2 * hypers.beta) for _ in range(3)]
+    assert tuned_offline.usual({"planner": "iql", "settings": settings}) == [0, 1, 2]
+    assert tuned_offline.usual({"planner": "iql", "settings": [*settings[3:], settings[3] | {"beta": 99.0}]}) == []
+
+
 # ---- the online baseline beside an offline choice
 
 
