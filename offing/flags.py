@@ -61,7 +61,7 @@ class PosteriorCommand(OfALog):
     """Folder for posterior.json and the posterior itself."""
     scale: Literal["smoke", "quick", "standard", "large", "paper"] = "standard"
     """How much to try: smoke, whether the log goes through (its numbers mean nothing); quick, 12 small settings;
-    standard, 24, a few minutes on two cores; large, 2, and paper, 48, for a GPU."""
+    standard, 24, a few minutes on two cores; large, 4, and paper, 48, for a GPU."""
     fresh: bool = False
     """Start anew, even if OUT holds a finished or an interrupted run."""
 

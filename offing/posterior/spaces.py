@@ -36,7 +36,7 @@ LONG = 20_000  # rows of which small nets can learn more than the usual number o
 
 
 def space(scale: str, rows: int = 0) -> list[Hypers]:
-    """The settings of that scale: `quick` 12 and `standard` 24 for a CPU, `large` 2 and `paper` 48 for a GPU.
+    """The settings of that scale: `quick` 12 and `standard` 24 for a CPU, `large` 4 and `paper` 48 for a GPU.
 
     `smoke` is 4 that train for a moment: they show that a log goes through, and their numbers mean nothing.
     From LONG `rows` on, `quick` and `standard` train twice as long: there updates, not rows, limit a fit.
@@ -50,7 +50,8 @@ def space(scale: str, rows: int = 0) -> list[Hypers]:
     if scale == "standard":
         return _around(SMALL, DEEP, pairs=(*PLAIN, (1.0, 1e-2)), updates=3_000 * times)
     if scale == "large":
-        return grid(LARGE, prior_scale=(0.0, 1.0))  # beyond, worlds are wrong enough to let fall what truly stands
+        # With stronger priors worlds are wrong enough to let fall what truly stands.
+        return grid(LARGE, prior_scale=(0.0, 0.25, 0.5, 1.0))
     if scale == "paper":
         pairs = (*PLAIN, (1.0, 1e-4), (0.0, 1e-2), (1.0, 1e-2))
         return _around(PAPER, replace(PAPER, depth=4, activation="silu"), pairs=pairs, updates=40_000)
