@@ -112,9 +112,8 @@ def run(suite: str, task: str, planner: str, rows: int, seed: int, given: Any) -
     return record, [trial.policy for trial in found.trials]
 
 
-def scored(trials: Sequence[Trial], posterior: PosteriorChoice, worlds: Posterior) -> dict[str, Any]:
-    """What worlds said of a sweep's policies, and what that chooses."""
-    index = chosen(trials)
+def which(posterior: PosteriorChoice, worlds: Posterior) -> dict[str, Any]:
+    """Which worlds were chosen, and among what."""
     return {
         "pil": posterior.pil.total,
         "word": posterior.pil.word,
@@ -123,6 +122,14 @@ def scored(trials: Sequence[Trial], posterior: PosteriorChoice, worlds: Posterio
         "prior_scales": [point.prior_scale for point in posterior.points],
         "picked": posterior.index,
         "noise_scale": float(worlds.noise_scale),
+    }
+
+
+def scored(trials: Sequence[Trial], posterior: PosteriorChoice, worlds: Posterior) -> dict[str, Any]:
+    """What worlds said of a sweep's policies, and what that chooses."""
+    index = chosen(trials)
+    return {
+        **which(posterior, worlds),
         "predicted": [trial.score for trial in trials],
         "intervals": [trial.returns.interval(0.9) for trial in trials],
         "chosen": index,
@@ -130,10 +137,9 @@ def scored(trials: Sequence[Trial], posterior: PosteriorChoice, worlds: Posterio
     }
 
 
-def score(record: dict[str, Any], policies: list[Policy], given: Any) -> None:
+def score(record: dict[str, Any], policies: list[Policy], log: Log, given: Any) -> None:
     """Asks the worlds of today about the policies of a planner that looked at none; they are to be played anew."""
     began = time.perf_counter()
-    log = offing.load(Path(given.logs) / f"{record['task']}.npz", record["rows"], record["seed"])
     posterior, worlds = worlds_of(log, record["seed"], given.scale or SUITES[record["suite"]]["scale"], given.work)
     planner, judge, trials = offing.get_planner(record["planner"]), tabled(worlds), []
     for i, (setting, policy) in enumerate(zip(record["settings"], policies, strict=True)):
@@ -323,7 +329,7 @@ def main() -> None:
                 print(f"{name(record)}: planned in worlds, so left as it is", flush=True)
                 continue
             log = offing.load(Path(given.logs) / f"{record['task']}.npz", record["rows"], record["seed"])
-            score(record, fetch(given.policies, record, log.task, log.data.steps.obs.shape[1]), given)
+            score(record, fetch(given.policies, record, log.task, log.data.steps.obs.shape[1]), log, given)
             write(out, (json.dumps(records, indent=1) + "\n").encode())
             print(f"{name(record)}: scored, {record['word']}, {record['scoring_seconds']} s", flush=True)
     if given.phase == "play":

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 from abreast import abreast
 from matplotlib.figure import Figure
-from tuned_offline import worlds_of
+from tuned_offline import which, worlds_of
 
 import offing
 from offing.hypers import asdict
@@ -87,18 +87,12 @@ def run(suite: str, task: str, rows: int, seed: int, given: Any) -> list[tuple[d
             "seed": seed,
             "core": core,
             "scale": scale,
-            "pil": result.pil.total,
+            **which(posterior, worlds),
             "error": result.pil.e,
             "spread": result.pil.v,
             "imbalance": result.pil.imbalance,
             "calibrated": result.pil.calibrated,
-            "word": result.pil.word,
-            "models": [[score.e, score.v] for score in posterior.scores],
-            "picked": posterior.index,
-            "prior_scales": [point.prior_scale for point in posterior.points],
-            "nll": list(posterior.nll),
             "common": result.pil.common,
-            "noise_scale": float(worlds.noise_scale),
             "predicted": said.median,
             "interval": said.interval(LEVEL),
             "level": LEVEL,

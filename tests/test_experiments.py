@@ -280,8 +280,8 @@ def test_kept_policies_are_scored_anew_and_are_then_to_be_played(tmp_path, monke
         ), worlds
 
     monkeypatch.setattr(tuned_offline, "worlds_of", worlds_of)
-    given = Namespace(logs=tmp_path, scale="smoke", work=tmp_path)
-    tuned_offline.score(record, [blank[0], replace(blank[1], params=worse)], given)
+    given = Namespace(scale="smoke", work=tmp_path)
+    tuned_offline.score(record, [blank[0], replace(blank[1], params=worse)], log, given)
     assert "realised" not in record
     assert record["predicted"][0] != record["predicted"][1]
     assert record["chosen"] == int(np.argmax(record["predicted"]))
