@@ -120,6 +120,7 @@ def which(posterior: PosteriorChoice, worlds: Posterior) -> dict[str, Any]:
         "models": [[score.e, score.v] for score in posterior.scores],
         "nll": list(posterior.nll),
         "prior_scales": [point.prior_scale for point in posterior.points],
+        "bootstraps": [point.bootstrap for point in posterior.points],
         "picked": posterior.index,
         "noise_scale": float(worlds.noise_scale),
     }
@@ -156,9 +157,14 @@ def shelf_of(work: Path, log: Log, seed: int, models: Any) -> Folder:
     return Folder(work, identity(log.fingerprint, seed, models, "worlds"))
 
 
-def worlds_of(log: Log, seed: int, scale: str, work: Path | None) -> tuple[PosteriorChoice, Posterior]:
-    """The posterior as `offing sorel` and `offing torel` have it; by the same seed its folds are the same rows."""
-    models = offing.space(scale, log.data.rows)
+def worlds_of(
+    log: Log, seed: int, scale: str, work: Path | None, **fixed: float
+) -> tuple[PosteriorChoice, Posterior]:
+    """The posterior as `offing sorel` and `offing torel` have it; by the same seed its folds are the same rows.
+
+    `fixed` numbers stand in every setting instead of the scale's own.
+    """
+    models = list(dict.fromkeys(replace(point, **fixed) for point in offing.space(scale, log.data.rows)))
     shelf = shelf_of(work, log, seed, models) if work else None
     key = jax.random.split(jax.random.key(seed))[0]
     choice = choose_posterior(key, log, models, seed, shelf)

@@ -69,7 +69,7 @@ def run(suite: str, task: str, rows: int, seed: int, given: Any) -> list[tuple[d
     source = f"offing:{task}" if suite == "gymnax" else Path(given.logs) / f"{task}.npz"
     log = padded(offing.load(source, rows, seed), plan["longest"])
     found, began = [], time.perf_counter()
-    posterior, worlds = worlds_of(log, seed, scale, given.work)
+    posterior, worlds = worlds_of(log, seed, scale, given.work, **given.fixed)
     key = jax.random.split(jax.random.key(seed))[1]  # as `sorel` has it
     for core in given.cores or plan["cores"]:
         settings = rppo_space(scale, core)
@@ -266,6 +266,13 @@ def main() -> None:
     parser.add_argument("--points", nargs="+", help="ROWS:SEED, default: the suite's")
     parser.add_argument("--cores", nargs="+")
     parser.add_argument("--scale")
+    parser.add_argument(
+        "--fixed",
+        nargs="+",
+        default=[],
+        metavar="NAME=NUMBER",
+        help="of the worlds, instead of the scale's: prior_scale=0",
+    )
     parser.add_argument("--logs", type=Path, default=Path("out/logs"), help="folder of the Brax logs, TASK.npz")
     parser.add_argument("--out", type=Path, help="default: results/value_against_rows_SUITE.json")
     parser.add_argument("--policies", type=Path, default=Path("out/policies"))
@@ -275,6 +282,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="sizes of log side by side, each on a core of its own")
     parser.add_argument("--quiet", action="store_true", help="no table at the end")
     given = parser.parse_args()
+    given.fixed = {called: float(number) for called, number in (each.split("=") for each in given.fixed)}
     if given.jobs > 1 and given.until < float("inf"):
         parser.error("--until counts one process's time: it goes with --jobs 1")
     began = time.perf_counter()
