@@ -67,9 +67,11 @@ def run(suite: str, task: str, rows: int, seed: int, given: Any) -> list[tuple[d
     plan = SUITES[suite]
     scale = given.scale or plan["scale"]
     source = f"offing:{task}" if suite == "gymnax" else Path(given.logs) / f"{task}.npz"
-    log = padded(offing.load(source, rows, seed), plan["longest"])
+    log = offing.load(source, rows, seed)
+    log = padded(log, max(plan["longest"], rows)) if plan["longest"] else log
     found, began = [], time.perf_counter()
     posterior, worlds = worlds_of(log, seed, scale, given.work, **given.fixed)
+    print(f"{task} {rows} {seed}: worlds {posterior.pil.word}, {time.perf_counter() - began:.0f} s", flush=True)
     key = jax.random.split(jax.random.key(seed))[1]  # as `sorel` has it
     for core in given.cores or plan["cores"]:
         settings = rppo_space(scale, core)
@@ -120,9 +122,9 @@ def run(suite: str, task: str, rows: int, seed: int, given: Any) -> list[tuple[d
 
 
 def padded(log: Any, rows: int) -> Any:
-    """The log in arrays of at least so many rows, of which only its own are in use: one program for all sizes."""
+    """The log in arrays of so many rows, of which only its own are in use: one program for all sizes."""
     more = max(0, rows - len(log.data.episode))
-    pad = lambda leaf: np.concatenate([leaf, np.zeros((more, *leaf.shape[1:]), leaf.dtype)])
+    pad = lambda leaf: np.concatenate([leaf[:rows], np.zeros((more, *leaf.shape[1:]), leaf.dtype)])
     steps = jax.tree.map(pad, jax.tree.map(np.asarray, log.data.steps))
     return log._replace(data=log.data._replace(steps=steps, episode=pad(np.asarray(log.data.episode))))
 

@@ -51,7 +51,7 @@ def space(scale: str, rows: int = 0) -> list[Hypers]:
         return _around(SMALL, DEEP, pairs=(*PLAIN, (1.0, 1e-2)), updates=3_000 * times)
     if scale == "large":
         # With stronger priors worlds are wrong enough to let fall what truly stands.
-        return grid(LARGE, prior_scale=(0.0, 0.25, 0.5, 1.0))
+        return grid(LARGE, prior_scale=(0.0, 1.0), bootstrap=(0.0, 1.0))
     if scale == "paper":
         pairs = (*PLAIN, (1.0, 1e-4), (0.0, 1e-2), (1.0, 1e-2))
         return _around(PAPER, replace(PAPER, depth=4, activation="silu"), pairs=pairs, updates=40_000)
