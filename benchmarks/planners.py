@@ -50,7 +50,7 @@ def log() -> tuple[Dataset, Posterior]:
     steps = Transition(draw(ROWS, OBS), act(), draw(ROWS), draw(ROWS, OBS), act(), jnp.zeros(ROWS))
     data = Dataset(steps, draw(1, OBS), jnp.arange(ROWS) // 1000, jnp.asarray(ROWS))
     task = Task(1000, 0.99, Box((-1.0,) * ACTIONS, (1.0,) * ACTIONS))
-    hypers = replace(spaces.LARGE, updates=8, members=8, elites=8, wary=False)
+    hypers = replace(spaces.LARGE, updates=8, members=8, elites=8)
     host = jax.tree.map(np.asarray, data)
     parts, _ = split(host, 0, hypers.folds)
     fitted = jax.jit(lambda key: ensemble.fit(key, hypers, data, parts, False))(jax.random.key(0))

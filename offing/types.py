@@ -105,11 +105,7 @@ class Posterior:
     folds: int = field(default=1, metadata=STATIC)
     terminates: bool = field(default=False, metadata=STATIC)  # whether episodes can end before the horizon
     room: Array | float = float("inf")  # []  how many widths of the log's range a state may lie beyond it
-    limit: Array | float = float(
-        "inf"
-    )  # []  worlds that disagree by more than this do not know (`walk.disagreement`)
     ends_scale: Array | float = 1.0  # []  1: ends are as likely as worlds say; near 0: the likelier is certain
-    wary: bool = field(default=False, metadata=STATIC)  # whether disagreement is watched at every step
 
     @property
     def members(self) -> int:

@@ -13,7 +13,7 @@ from offing.nets import Layer
 from offing.planner import _dream, combo, mopo, morel
 from offing.planner._parts import Scale
 from offing.planner._spaces import space
-from offing.posterior.walk import apart, disagreement, fixed, halting, penalised
+from offing.posterior.walk import apart, fixed, halting, penalised
 from offing.types import Box, Dataset, Discrete, Posterior, Predict, Seen, Task, Transition
 
 BOX = Box((-0.3,), (0.3,))
@@ -112,25 +112,14 @@ def test_worlds_halt_where_two_are_too_far_apart_at_one_input():
     assert not halting(worlds, 3.1, -7.0)(jax.random.key(0), OBS, PUSH)[2].any()
 
 
-def test_worlds_of_two_folds_disagree_as_much_as_each_does_alone():
-    worlds = worlds_of(ramp, theta=(-1.0, 1.0, 5.0, 7.0))
-    mean = jax.vmap(ramp, (0, None, None))(worlds.theta, OBS[0], PUSH[0]).mean  # [M, C, D]
-    each = [disagreement(worlds, mean[half]) for half in (slice(0, 2), slice(2, 4))]
-    np.testing.assert_allclose(each[0], each[1], rtol=1e-6)
-    np.testing.assert_allclose(disagreement(replace(worlds, folds=2), mean), each[0], rtol=1e-6)
-    assert (disagreement(worlds, mean) > 2 * each[0]).all()  # as one fold, they would
-
-
-def test_the_wary_worlds_of_before_end_in_these_as_well():
+def test_where_the_log_ends_these_worlds_end_as_well():
     bounded = worlds_of(ramp, room=jnp.asarray(0.0), terminates=True)
     out = OBS.at[:, 1].set(0.97)  # 0.97 + 0.05 is beyond 1, where the log ends
-    wary = worlds_of(ramp, wary=True, limit=jnp.asarray(0.3), terminates=True)
     for step in (partial(penalised, coefficient=0.0), partial(halting, threshold=jnp.inf, offset=-7.0)):
         after, reward, ended = step(bounded)(jax.random.key(0), out, jnp.abs(PUSH))
         np.testing.assert_array_equal(ended, np.broadcast_to([False, True], (M, 2)))
         np.testing.assert_allclose(after[:, 1], np.ones((M, 1)))
         np.testing.assert_allclose(reward[:, 1], np.full(M, -0.3), rtol=1e-6)
-        np.testing.assert_array_equal(step(wary)(jax.random.key(0), OBS, PUSH)[2], [[False, True]] * M)
 
 
 def test_a_survey_measures_the_log_and_zero_pessimism_halts_nowhere():

@@ -276,7 +276,11 @@ def test_kept_policies_are_scored_anew_and_are_then_to_be_played(tmp_path, monke
     def worlds_of(log, seed, scale, work):
         found, worlds = linear_worlds(log, seed, scale, work)
         return Namespace(
-            pil=found.pil, scores=[found.pil], nll=[0.0], points=[Namespace(prior_scale=0.0)], index=0
+            pil=found.pil,
+            scores=[found.pil],
+            nll=[0.0],
+            points=[Namespace(prior_scale=0.0, bootstrap=0.0)],
+            index=0,
         ), worlds
 
     monkeypatch.setattr(tuned_offline, "worlds_of", worlds_of)

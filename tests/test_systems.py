@@ -1,14 +1,11 @@
 """SOReL as a whole, tiny: what it returns hangs together, and a second run finds what the first one kept."""
 
-from dataclasses import replace
-
 import jax
 import numpy as np
 import pytest
 from kept import Shelf
 
 import offing
-from offing.tune._held import limited
 from offing.tune.choose import TABLE, tabled
 
 MODELS = offing.space("smoke")[:2]
@@ -60,18 +57,3 @@ def test_starts_in_a_table_are_the_same_starts(found):
     table = tabled(worlds)
     assert table.starts.shape[0] % TABLE == 0
     np.testing.assert_array_equal(np.unique(table.starts, axis=0), np.unique(worlds.starts, axis=0))
-
-
-def test_wary_worlds_end_steps_they_disagree_about(found, log):
-    parts, _ = offing.split(log.data, 0)
-    held = offing.take(log.data, parts.held)
-    worlds = limited(replace(found[0].worlds, wary=True), held)
-    assert 0 < float(worlds.limit) < np.inf
-    policy = found[0].picked
-    told = [
-        offing.predictive(jax.random.key(1), policy, replace(worlds, limit=limit), log.data, copies=8)
-        for limit in (0.0, worlds.limit, np.inf)
-    ]
-    assert told[0].support.guarded == 1.0  # sure of nothing: every episode ends at its first step
-    assert told[0].length == 1.0
-    assert told[0].length <= told[1].length <= told[2].length + 1e-6

@@ -71,7 +71,6 @@ class Hypers:
     bootstrap: float = 0.0  # 0: all episodes count alike; 1: Bayesian bootstrap over episodes
     jitter: float = 0.0  # target noise, relative to the target's scale
     ridge: float = 0.0  # prior precision of the trained weights
-    wary: bool = False  # whether imagined steps end where worlds disagree more than they ever do on the log
 
 
 TRAINED = ("net", "low", "high", "ends")
@@ -297,5 +296,4 @@ def posterior(fitted: Fitted, hypers: Hypers, data: Dataset, task: Task, noise_s
         folds=hypers.folds,
         terminates=bool(theta.ends) or task.done is not None,
         room=jnp.asarray(ROOM, jnp.float32),
-        wary=hypers.wary,
     )

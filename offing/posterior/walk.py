@@ -1,4 +1,4 @@
-"""Ways to step through a posterior: one hypothesis per episode, or a new one at every step; sure of it, or wary.
+"""Ways to step through a posterior: one hypothesis per episode, or a new one at every step.
 
 Worlds are laid out [members, copies]: the copies of a world step together, as one batched product.
 """
@@ -23,25 +23,15 @@ def begin(key: Key, posterior: Posterior, copies: int) -> Array:
     return jnp.asarray(posterior.starts)[index]
 
 
-def disagreement(posterior: Posterior, mean: Array) -> Array:
-    """How far the worlds' predictions mean [M, ..., D] are apart, in widths of the log's ranges: [...].
-
-    Within folds, so that both folds together are no more doubtful than each alone.
-    """
-    each = (mean / widths(posterior)).reshape(posterior.folds, -1, *mean.shape[1:])
-    return jnp.sqrt(jnp.mean(jnp.var(each, axis=1), (0, -1)))
-
-
 def settle(
-    key: Key, posterior: Posterior, said: Predict, obs: Array, action: Array, unsure: Array | bool = False
+    key: Key, posterior: Posterior, said: Predict, obs: Array, action: Array
 ) -> tuple[tuple[Array, Array, Array], Array, Array]:
     """What a world's prediction comes to: next observation, reward, and whether the episode ended.
 
     And whether the reward was clipped, and whether the state left what the log knows. Rewards are clipped to the
     log's range on the mean, so that chance may still carry them beyond it. Where the log ends, the world ends:
     a state further out than `room` is held at the edge, earns the least that was ever logged, and if episodes
-    can end at all then this one does, since nobody knows what is there. So does a step of which the worlds
-    are `unsure`.
+    can end at all then this one does, since nobody knows what is there.
     """
     k1, k2 = jax.random.split(key)
     low, high = jnp.asarray(posterior.low), jnp.asarray(posterior.high)
@@ -51,7 +41,7 @@ def settle(
     state = drawn[..., :-1] if posterior.walls is None else jnp.clip(drawn[..., :-1], *posterior.walls)
     room = jnp.where(jnp.isinf(posterior.room), jnp.inf, posterior.room * (high - low)[:-1])
     after = jnp.clip(state, low[:-1] - room, high[:-1] + room)
-    left = jnp.any(after != state, -1) | unsure
+    left = jnp.any(after != state, -1)
     after = snapped(posterior.levels, after)
     if posterior.task.done is not None:
         ended = posterior.task.done(obs, action, after)
@@ -78,13 +68,7 @@ def watched(
     """As `fixed`, and says where rewards were clipped and states held back."""
 
     def step(key: Key, obs: Array, action: Array) -> tuple[tuple[Array, Array, Array], Array, Array]:
-        if not posterior.wary:
-            said = jax.vmap(posterior.predict)(posterior.theta, obs, action)
-            return settle(key, posterior, said, obs, action)
-        every = jax.vmap(posterior.predict, (0, None, None))(posterior.theta, obs, action)  # [M, M, C, ...]
-        own = jnp.arange(obs.shape[0])
-        said = jax.tree.map(lambda leaf: leaf[own, own], every)
-        return settle(key, posterior, said, obs, action, disagreement(posterior, every.mean) > posterior.limit)
+        return settle(key, posterior, jax.vmap(posterior.predict)(posterior.theta, obs, action), obs, action)
 
     return step
 
@@ -111,15 +95,11 @@ def redrawn(posterior: Posterior) -> Step:
     return step
 
 
-def everyone(posterior: Posterior, obs: Array, action: Array) -> tuple[Predict, Predict, Array | bool]:
-    """What all worlds say of every step [M, M, C, ...], what each says of its own copies' [M, C, ...], and
-    where wary worlds do not know [M, C].
-    """
+def everyone(posterior: Posterior, obs: Array, action: Array) -> tuple[Predict, Predict]:
+    """What all worlds say of every step [M, M, C, ...], and what each says of its own copies' [M, C, ...]."""
     every = jax.vmap(posterior.predict, (0, None, None))(posterior.theta, obs, action)
     own = jnp.arange(obs.shape[0])
-    said = jax.tree.map(lambda leaf: leaf[own, own], every)
-    unsure = disagreement(posterior, every.mean) > posterior.limit if posterior.wary else False
-    return every, said, unsure
+    return every, jax.tree.map(lambda leaf: leaf[own, own], every)
 
 
 def penalised(posterior: Posterior, coefficient: float | Array, raw: bool = False) -> Step:
@@ -135,8 +115,8 @@ def penalised(posterior: Posterior, coefficient: float | Array, raw: bool = Fals
     price = coefficient * (1.0 if raw else units[-1])
 
     def step(key: Key, obs: Array, action: Array) -> tuple[Array, Array, Array]:
-        every, said, unsure = everyone(posterior, obs, action)
-        (after, reward, ended), _, _ = settle(key, posterior, said, obs, action, unsure)
+        every, said = everyone(posterior, obs, action)
+        (after, reward, ended), _, _ = settle(key, posterior, said, obs, action)
         doubt = jnp.sqrt(jnp.sum(jnp.square(every.std / units), -1)).max(0)  # [M, C]
         return after, reward - price * doubt, ended
 
@@ -152,8 +132,8 @@ def halting(posterior: Posterior, threshold: float | Array, offset: float | Arra
     """
 
     def step(key: Key, obs: Array, action: Array) -> tuple[Array, Array, Array]:
-        every, said, unsure = everyone(posterior, obs, action)
-        (after, reward, ended), _, _ = settle(key, posterior, said, obs, action, unsure)
+        every, said = everyone(posterior, obs, action)
+        (after, reward, ended), _, _ = settle(key, posterior, said, obs, action)
         halted = apart(posterior, every.mean) > threshold
         return after, jnp.where(halted, jnp.asarray(posterior.low)[-1] + offset, reward), ended | halted
 
@@ -163,7 +143,7 @@ def halting(posterior: Posterior, threshold: float | Array, offset: float | Arra
 def apart(posterior: Posterior, mean: Array) -> Array:
     """How far apart the two worlds that differ most are, by their predictions of a step mean [M, ..., D]: [...].
 
-    In widths of the log's ranges, as `disagreement`, which is not swayed by one odd world.
+    In widths of the log's ranges.
     """
     mean = mean / widths(posterior)
     return jnp.sqrt(jnp.sum(jnp.square(mean[:, None] - mean), -1)).max((0, 1))

@@ -26,7 +26,7 @@ from ..types import BadInput, Box, Discrete, Posterior, Task
 
 RESULT = "posterior.json"
 WORK = ".work"
-REST = ("starts", "low", "high", "noise_scale", "room", "limit", "ends_scale")  # of a posterior, beside its worlds
+REST = ("starts", "low", "high", "noise_scale", "room", "ends_scale")  # of a posterior, beside its worlds
 
 
 def write(path: Path, content: bytes) -> None:
@@ -153,7 +153,6 @@ def save_posterior(out: Path, choice: PosteriorChoice, facts: dict[str, Any]) ->
             "activation": choice.points[choice.index].activation,
             "folds": posterior.folds,
             "terminates": posterior.terminates,
-            "wary": posterior.wary,
             "members": posterior.members,
             "task": {"horizon": task.horizon, "discount": task.discount, "actions": space},
         },
@@ -225,7 +224,6 @@ def load_posterior(out: str | os.PathLike[str]) -> Posterior:
             task=Task(world["task"]["horizon"], world["task"]["discount"], actions),
             folds=world["folds"],
             terminates=world["terminates"],
-            wary=world["wary"],
         )
     except (OSError, ValueError, KeyError, TypeError):
         raise BadInput(f"{folder}: the posterior in it is damaged or of another version") from None

@@ -1,5 +1,5 @@
-"""What rows that worlds have not seen say of them: which rows those are, how much is chance, how certain ends are,
-and how far apart worlds may be.
+"""What rows that worlds have not seen say of them: which rows those are, how much is chance, and how certain
+ends are.
 """
 
 from __future__ import annotations
@@ -11,15 +11,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..data import Split, take
-from ..pil import evenly, say
+from ..pil import evenly
 from ..posterior.replay import Replay, replay
-from ..posterior.walk import disagreement, sharpened
+from ..posterior.walk import sharpened
 from ..types import Array, Dataset, Key, Posterior
 
 CERTAINTIES = (1.0, 0.3, 0.1, 0.03, 0.01)  # how sure ends may be, from as likely as worlds say to certain
 MANY = 32_768  # held-out rows that are asked about ends, which may be few
 ENDS = 3  # ends among held-out rows, fewer than which say nothing of it
-DOUBT = 1.5  # an imagined step of which worlds are less sure than this many times the worst of the log ends
 
 
 def unseen(data: Dataset, parts: Split) -> list[Dataset]:
@@ -27,17 +26,6 @@ def unseen(data: Dataset, parts: Split) -> list[Dataset]:
     trained = [train[:size] for train, size in zip(parts.train, parts.sizes, strict=True)]
     others = [[rows for g, rows in enumerate(trained) if g != f] for f in range(len(trained))]
     return [take(data, np.sort(np.concatenate([parts.held, *rest]))) for rest in others]
-
-
-def limited(posterior: Posterior, held: Dataset) -> Posterior:
-    """The posterior with the limit of its disagreement: DOUBT times the most on held-out rows, over its folds."""
-    if not posterior.wary:
-        return posterior
-    rows = evenly(held)
-    mean = say(posterior, held.steps.obs[rows], held.steps.action[rows])[0]
-    folds = mean.reshape(posterior.folds, -1, *mean.shape[1:])
-    most = jnp.mean(jnp.stack([disagreement(replace(posterior, folds=1), fold).max() for fold in folds]))
-    return replace(posterior, limit=DOUBT * most)
 
 
 def certain(posterior: Posterior, held: Dataset) -> Posterior:

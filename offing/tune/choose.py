@@ -20,7 +20,7 @@ from ..posterior._known import walled
 from ..posterior.replay import Replay
 from ..types import BadInput, Dataset, Key, Planner, Policy, Posterior, Progress
 from ..value.predictive import rollouts
-from ._held import certain, limited, unseen, with_scale
+from ._held import certain, unseen, with_scale
 from .engine import Engine
 from .sweep import Shelf, sweep
 
@@ -88,7 +88,7 @@ def choose_posterior(
     nll = tuple(float(np.mean(f.nll)) for f in fitted)
     index = best([s.total for s in scores], [s.balanced for s in scores], nll, NEAR * len(noise))
     picked, curve = with_scale(worlds[index], key, held)
-    picked = limited(certain(picked, held), held)
+    picked = certain(picked, held)
     if curve is None:
         notes.append("no runs of steps to replay, so all of the learned variance counts as chance")
     if not picked.terminates:
@@ -119,7 +119,7 @@ def refit(
         return choice.picked
     fitted = _fit("refit", key, data, fitted_on(log, choice, seed), [hypers], shelf, progress, engine)[0]
     worlds = ensemble.posterior(fitted, hypers, data, log.task, float(choice.picked.noise_scale))
-    return replace(worlds, limit=choice.picked.limit, ends_scale=choice.picked.ends_scale)
+    return replace(worlds, ends_scale=choice.picked.ends_scale)
 
 
 def fitted_on(log: Log, choice: PosteriorChoice, seed: int = 0) -> Split:

@@ -25,7 +25,7 @@ from ..types import Dataset, Key, Policy, Posterior, Progress
 from ..value.estimate import ValueEstimate
 from ..value.law import Law, Needed, fit, needed
 from ..value.predictive import estimates, rolled
-from ._held import limited, unseen
+from ._held import unseen
 from .choose import PosteriorChoice, fitted_on, tabled
 from .engine import Engine
 from .sweep import Shelf, sweep
@@ -124,9 +124,9 @@ def _fewer(
     args = jax.device_put((key, data._replace(starts=np.zeros((0, 1)))))
     each = setting.folds * setting.members * len(data.episode) * (data.steps.obs.shape[1] + 2) * 8
     fitted = sweep("rows", run, entries, *args, bytes_each=each, shelf=shelf, progress=progress, engine=engine)
-    scale, held = float(choice.picked.noise_scale), take(data, parts.held)
+    scale = float(choice.picked.noise_scale)
     worlds = [ensemble.posterior(each, setting, data, log.task, scale) for each in fitted]
-    return [limited(replace(each, ends_scale=choice.picked.ends_scale), held) for each in worlds]
+    return [replace(each, ends_scale=choice.picked.ends_scale) for each in worlds]
 
 
 def thinned(data: Dataset, parts: Split, share: float, seed: int) -> Split:

@@ -175,8 +175,7 @@ def _bytes(contender: Contender, data: Dataset, judge: Posterior, copies: int) -
     init = lambda key, data, own: contender.planner.init(key, contender.settings[0], data, own)
     state = jax.eval_shape(init, jax.random.key(0), data, judge)
     kept = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state))
-    asked = judge.members * copies * (judge.members if judge.wary else 1)
-    return 3 * kept + asked * 4 * 1024
+    return 3 * kept + judge.members * copies * 4 * 1024
 
 
 @cache

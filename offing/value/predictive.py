@@ -159,9 +159,8 @@ def predictive(
     """The policy's value in the worlds of `posterior`, and how much of its way the log supports.
 
     `own` are the worlds it was trained in: what it earns more in them is counted as doubt. `loss` is the
-    posterior's: it says how much too small the worlds' spread is, and how much of their error they share (wary
-    worlds end where a plan could make much of that, so there it is not counted). `data` is the log;
-    `posterior.starts` may be a table that repeats its starts.
+    posterior's: it says how much too small the worlds' spread is, and how much of their error they
+    share. `data` is the log; `posterior.starts` may be a table that repeats its starts.
     """
     k1, k2, k3 = jax.random.split(key, 3)
     run = lambda key, worlds: jax.tree.map(np.asarray, rolled(key, policy, worlds, copies, sampled)[0])
@@ -202,7 +201,7 @@ def estimates(
             returns,
             starts=start_variance(returns, np.asarray(found.first) % starts, starts),
             gap=gap,
-            common=0.0 if loss is None or posterior.wary else loss.common,
+            common=0.0 if loss is None else loss.common,
             widen=1.0 if loss is None else float(np.sqrt(max(1.0, loss.e / max(loss.v, 1e-30)))),
             rare=abs(median - steps / task.horizon * logged) / (returns.shape[1] + 1),
             less=min(low, 0.0) * unknown,
