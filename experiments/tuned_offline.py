@@ -258,7 +258,21 @@ def table(records: list[dict[str, Any]]) -> str:
             f"| {format(true[usual(r)].mean(), ',.0f') if usual(r) else '–'} | {true.min():,.0f} "
             f"| {at:.0%} | {matched(r.get('ucb', {}))} | {r['seconds']:.0f} |"
         )
-    return "\n".join(lines)
+    return "\n".join([*lines, "", *by_setting(records)])
+
+
+def by_setting(records: list[dict[str, Any]]) -> list[str]:
+    """Where settings have several policies: the correlation of settings' means, which no two share."""
+    lines = []
+    for r in (r for r in records if "realised" in r and len(set(r.get("seeds", [0]))) > 1):
+        _, setting = np.unique([str(one) for one in r["settings"]], return_inverse=True)
+        said, true = (
+            np.bincount(setting, r[column]) / np.bincount(setting) for column in ("predicted", "realised")
+        )
+        pearson = stats.pearsonr(said, true)
+        where = f"{r['task']}, {r['planner']}, seed {r['seed']}"
+        lines.append(f"- {where}: means of {len(said)} settings, r {pearson[0]:.2f}, p {pearson[1]:.2g}")
+    return lines
 
 
 def usual(record: dict[str, Any]) -> list[int]:

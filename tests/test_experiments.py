@@ -14,6 +14,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
 
 import abreast
+import gather
 import judge_policies
 import judged
 import pools
@@ -389,3 +390,19 @@ def test_where_the_error_is_tells_walls_from_the_rest(monkeypatch, capsys):
         said = capsys.readouterr().out
         assert f"at a wall: {share:.0%} of rows" in said
         assert "steps 20 to 99" in said
+
+
+def test_a_sweep_of_several_seeds_is_also_correlated_by_setting():
+    swept = {"task": "hopper", "planner": "iql", "seed": 0, "seeds": [0, 1] * 3}
+    swept |= {"settings": [{"beta": beta} for beta in (1.0, 1.0, 3.0, 3.0, 9.0, 9.0)]}
+    swept |= {"predicted": [1.0, 3.0, 4.0, 4.0, 9.0, 3.0], "realised": [5.0, 5.0, 0.0, 20.0, 12.0, 18.0]}
+    once = {**swept, "seeds": [0] * 6}
+    (line,) = tuned_offline.by_setting([swept, once])  # means 2, 4, 6 against 5, 10, 15
+    assert "hopper, iql, seed 0: means of 3 settings, r 1.00" in line
+
+
+def test_gathered_records_take_the_place_of_those_they_do_anew():
+    there = [{"task": "hopper", "seed": 0, "x": 1}, {"task": "hopper", "seed": 1, "x": 2}]
+    more = [{"task": "walker2d", "seed": 0, "x": 3}, {"task": "hopper", "seed": 0, "x": 4}]
+    found = gather.placed(there, more, ("task", "seed"))
+    assert [record["x"] for record in found] == [4, 2, 3]

@@ -232,6 +232,18 @@ def changed(data: Dataset, rows) -> Dataset:
     return data._replace(steps=steps)
 
 
+def test_members_of_a_span_learn_at_rates_of_their_own():
+    """Members that start alike and see the same rows differ by their rates, and by nothing else."""
+    alike = replace(TINY, own=0.0, shared=1.0, lr=1e-2, members=6, elites=6)
+    trained = lambda hypers: np.asarray(
+        fit(jax.random.key(3), hypers, bent(), HALVES, terminates=False).theta.net[0].weight
+    ).reshape(2, 6, -1)
+    one, own = trained(alike), trained(replace(alike, span=9.0))
+    np.testing.assert_allclose(one, np.broadcast_to(one[:, :1], one.shape), atol=1e-6)
+    apart = np.linalg.norm(own[:, :, None] - own[:, None], axis=-1)  # [F, M, M]
+    assert apart[:, *np.triu_indices(6, 1)].min() > 1e-4  # no two of a fold alike
+
+
 def test_size_is_traced(plain):
     hypers, large = plain
     compiled = fit._cache_size()

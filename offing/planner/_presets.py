@@ -63,7 +63,7 @@ LARGE = Hypers(envs=512, segment=64, steps=20_000_000, epochs=4, minibatches=8, 
 
 
 def rppo_space(scale: str, core: str | None = None) -> list[Hypers]:
-    """The settings of that scale: `quick` 4 for a CPU, `standard` 8, half of them without memory, `large` 6
+    """The settings of that scale: `quick` 4 for a CPU, `standard` 8, half of them without memory, `large` 12
     for a GPU, `paper` 16 drawn from the paper's ranges; `smoke` is 2 that train for a moment. `core` keeps one.
     """
     if scale == "smoke":
@@ -76,9 +76,9 @@ def rppo_space(scale: str, core: str | None = None) -> list[Hypers]:
             replace(SMALL, steps=600_000), core=("linear", "none"), lr=(1e-3, 3e-3), discount=(0.97, 0.99)
         )
     elif scale == "large":
-        base = replace(LARGE, steps=12_000_000, width=128, lr=1e-3)  # at half the steps plans still improve
+        base = replace(LARGE, steps=12_000_000, width=128)  # at half the steps plans still improve
         # Discounts up to the paper's for Hopper: at 0.99 a fall after 300 steps costs next to nothing.
-        found = grid(base, core=("linear", "none"), discount=(0.99, 0.995, 0.998))
+        found = grid(base, core=("linear", "none"), lr=(3e-4, 1e-3), discount=(0.99, 0.995, 0.998))
     elif scale == "paper":
         found = list(dict.fromkeys(draw(0, LARGE, 24, **SWEEP)))[:16]
     else:

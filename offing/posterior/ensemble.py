@@ -19,6 +19,7 @@ from the conjugate posterior; the tests hold them to `linear.py`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -56,6 +57,7 @@ class Hypers:
     updates: int = 20_000
     lr: float = 1e-3
     rates: tuple[float, ...] = (1.0,)  # times lr that `choose_posterior` tries, before all else
+    span: float = 1.0  # members' own rates lie between lr / span and lr * span
     final_lr: float = 0.1  # of lr, at the end of the cosine
     decay: float = 2.5e-5
     clamp: float = 0.01
@@ -168,7 +170,7 @@ def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, terminates: bool,
     unit = jnp.where(data.episode >= 0, data.episode, jnp.arange(x.shape[0]))  # what the bootstrap weighs
 
     def member(
-        key: Key, common: Key, index: Array, size: Array, known: Known
+        key: Key, pace: Array, common: Key, index: Array, size: Array, known: Known
     ) -> tuple[Theta, Array, Array, Array]:
         k1, k2, k3 = jax.random.split(key, 3)
         k4, k5 = jax.random.split(k2)
@@ -184,7 +186,8 @@ def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, terminates: bool,
         noisy = view.y + hypers.jitter * jax.random.normal(k4, view.y.shape)
         keys = (k3, jax.random.fold_in(common, 1))
         gain = gain_of(known) * jnp.sqrt(1 + jnp.square(hypers.prior_scale))
-        params, nll, best, curve = _train(keys, hypers, theta, view._replace(y=noisy), valid, index, size, gain)
+        paced = replace(hypers, lr=hypers.lr * pace)
+        params, nll, best, curve = _train(keys, paced, theta, view._replace(y=noisy), valid, index, size, gain)
         return theta._replace(**params), nll, best, curve
 
     # Walls are the log's, as its range is: a fold that met one only twice would run through it.
@@ -195,8 +198,10 @@ def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, terminates: bool,
         scale = measure(x, y, index, size)
         linear, left = least_squares(x, y, scale, index, size, jnp.asarray(hypers.linear))
         known = Known(scale, linear, left, walls)
-        each = jax.vmap(member, in_axes=(0, None, None, None, None))
-        return each(jax.random.split(key, hypers.members), common, index, size, known)
+        place = jnp.arange(hypers.members) + jax.random.uniform(jax.random.fold_in(common, 2), (hypers.members,))
+        pace = jnp.power(hypers.span, 2 * place / hypers.members - 1)
+        each = jax.vmap(member, in_axes=(0, 0, None, None, None, None))
+        return each(jax.random.split(key, hypers.members), pace, common, index, size, known)
 
     keys = jax.random.split(key, hypers.folds)
     theta, nll, best, curve = jax.vmap(fold)(keys, jnp.asarray(split.train), jnp.asarray(split.sizes))

@@ -26,8 +26,9 @@ DEEP = replace(SMALL, width=96, depth=3, activation="relu", beta=1.0, members=5,
 # The paper's table for Brax and D4RL (3x200, ten members, eight kept, batch 256), and one layer more.
 PAPER = Hypers(width=200, depth=3, activation="relu", members=10, elites=8, updates=40_000)
 
-# For logs of 10^4 rows and more on a GPU.
-LARGE = replace(PAPER, updates=80_000, rates=(0.3, 1.0, 3.0))
+# For logs of 10^4 rows and more on a GPU. Worlds learned at one rate err alike, in both folds, and a plan finds
+# where: members have rates of their own, and there are twice as many.
+LARGE = replace(PAPER, updates=80_000, span=3.0, members=20, elites=16)
 
 SCALES = ("smoke", "quick", "standard", "large", "paper")
 

@@ -1,0 +1,43 @@
+"""Records that `brax.sh` left in a folder, put into results/: each in the place of the one it does anew.
+
+python experiments/gather.py out/brax
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from offing.report.store import write
+
+RESULTS = Path(__file__).parent / "results"
+# where records of that name go, what makes two of them the same, and how they are laid out
+KINDS: dict[str, tuple[str, tuple[str, ...], dict[str, Any]]] = {
+    "points": ("value_against_rows_brax", ("task", "rows", "seed", "core"), {"indent": 1}),
+    "sweep": ("tuned_offline_brax", ("task", "planner", "rows", "seed"), {"indent": 1}),
+    "judged": ("judge_policies_brax", ("task", "rows", "seed", "pool", "method"), {"separators": (",", ":")}),
+    "truths": ("judge_policies_brax_truths", ("task", "pool"), {"separators": (",", ":")}),
+}
+
+
+def placed(there: list[Any], more: list[Any], same: tuple[str, ...]) -> list[Any]:
+    """The records with `more` among them: in the place of those that are the same, or behind them all."""
+    found = {tuple(record[name] for name in same): record for record in there}
+    return list((found | {tuple(record[name] for name in same): record for record in more}).values())
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    for kind, (name, same, layout) in KINDS.items():
+        path = RESULTS / f"{name}.json"
+        more = [r for file in sorted(folder.glob(f"{kind}-*.json")) for r in json.loads(file.read_text())]
+        whole = [r for r in more if kind in ("judged", "truths") or "realised" in r]
+        records = placed(json.loads(path.read_text()) if path.exists() else [], whole, same)
+        write(path, (json.dumps(records, **layout) + "\n").encode())
+        print(f"{name}: {len(whole)} new, {len(more) - len(whole)} not played yet, {len(records)} in all")
+
+
+if __name__ == "__main__":
+    main()
