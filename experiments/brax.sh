@@ -1,15 +1,14 @@
 #!/usr/bin/env bash
 # What the docs say of Brax, on one GPU: points, sweeps and judges as processes that share it.
 #
-#   experiments/brax.sh plan LOGS OUT         needs LOGS/{halfcheetah,hopper,walker2d}.npz and no simulator; takes about
-#                                             20 minutes on an H200; goes on where it was, unless a process was killed
-#                                             while it shared the GPU, which breaks it for the others
-#   JAX_PLATFORMS=cpu experiments/brax.sh play OUT     two tasks at a time, about 40 minutes
+#   experiments/brax.sh plan LOGS OUT         needs LOGS/{halfcheetah,hopper,walker2d}.npz and no simulator; goes on
+#                                             where it was, but a process that is killed while it shares the GPU breaks
+#                                             it for the others
+#   JAX_PLATFORMS=cpu experiments/brax.sh play OUT     two tasks at a time
 #   experiments/brax.sh gather OUT            into results/, in place of what is there
 #
-# The logs: offing collect brax-hopper-full-replay --rows 1000000 --seed 0 --out LOGS/hopper.npz, and so on (10 minutes
-# each on a core). PYTHON names the interpreter; TASKS="hopper" SCALE=smoke tries it out; SWEEPS="rebrac mopo morel"
-# adds those, an hour.
+# The logs: offing collect brax-hopper-full-replay --rows 1000000 --seed 0 --out LOGS/hopper.npz, and so on. PYTHON names
+# the interpreter; TASKS="hopper" SCALE=smoke tries it out; SWEEPS="rebrac mopo morel" adds those.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 python=${PYTHON:-python3}

@@ -1,6 +1,8 @@
 """Records that `brax.sh` left in a folder, put into results/: each in the place of the one it does anew.
 
-python experiments/gather.py out/brax
+    python experiments/gather.py out/brax
+
+Points and sweeps that were not played yet are left out.
 """
 
 from __future__ import annotations

@@ -262,7 +262,7 @@ def table(records: list[dict[str, Any]]) -> str:
 
 
 def by_setting(records: list[dict[str, Any]]) -> list[str]:
-    """Where settings have several policies: the correlation of settings' means, which no two share."""
+    """Where settings have several policies: how the means of each setting's correlate, which are independent."""
     lines = []
     for r in (r for r in records if "realised" in r and len(set(r.get("seeds", [0]))) > 1):
         _, setting = np.unique([str(one) for one in r["settings"]], return_inverse=True)

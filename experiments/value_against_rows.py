@@ -223,6 +223,9 @@ def account(records: list[dict[str, Any]]) -> list[str]:
                     f"{task}, {core}, {what}: {len(some)} points, interval covers {cover:.0%}, "
                     f"mean absolute error {error:.1f}{part}"
                 )
+            times, top = max((r["realised"] / r["behaviour"]["best"], r["realised"]) for r in mine)
+            if task not in SPAN:
+                lines.append(f"{task}, {core}: at best {top:,.0f}, {times:.2f} times the best tenth of its log")
             pairs = [
                 (a, b)
                 for r in mine
