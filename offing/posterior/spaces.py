@@ -28,7 +28,7 @@ PAPER = Hypers(width=200, depth=3, activation="relu", members=10, elites=8, upda
 
 # For logs of 10^4 rows and more on a GPU. Worlds learned at one rate err alike, in both folds, and a plan finds
 # where: members have rates of their own, and there are twice as many.
-LARGE = replace(PAPER, updates=80_000, span=3.0, members=20, elites=16)
+LARGE = replace(PAPER, updates=80_000, lr=2e-3, span=3.0, members=20, elites=16)
 
 SCALES = ("smoke", "quick", "standard", "large", "paper")
 
@@ -37,7 +37,7 @@ LONG = 20_000  # rows of which small nets can learn more than the usual number o
 
 
 def space(scale: str, rows: int = 0) -> list[Hypers]:
-    """The settings of that scale: `quick` 12 and `standard` 24 for a CPU, `large` 4 and `paper` 48 for a GPU.
+    """The settings of that scale: `quick` 12 and `standard` 24 for a CPU, `large` 2 and `paper` 48 for a GPU.
 
     `smoke` is 4 that train for a moment: they show that a log goes through, and their numbers mean nothing.
     From LONG `rows` on, `quick` and `standard` train twice as long: there updates, not rows, limit a fit.
@@ -51,8 +51,8 @@ def space(scale: str, rows: int = 0) -> list[Hypers]:
     if scale == "standard":
         return _around(SMALL, DEEP, pairs=(*PLAIN, (1.0, 1e-2)), updates=3_000 * times)
     if scale == "large":
-        # With stronger priors worlds are wrong enough to let fall what truly stands.
-        return grid(LARGE, prior_scale=(0.0, 1.0), bootstrap=(0.0, 1.0))
+        # With stronger priors worlds are wrong enough to let fall what truly stands; a bootstrap was never chosen.
+        return grid(LARGE, prior_scale=(0.0, 1.0))
     if scale == "paper":
         pairs = (*PLAIN, (1.0, 1e-4), (0.0, 1e-2), (1.0, 1e-2))
         return _around(PAPER, replace(PAPER, depth=4, activation="silu"), pairs=pairs, updates=40_000)
