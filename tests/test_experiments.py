@@ -404,5 +404,13 @@ def test_a_sweep_of_several_seeds_is_also_correlated_by_setting():
 def test_gathered_records_take_the_place_of_those_they_do_anew():
     there = [{"task": "hopper", "seed": 0, "x": 1}, {"task": "hopper", "seed": 1, "x": 2}]
     more = [{"task": "walker2d", "seed": 0, "x": 3}, {"task": "hopper", "seed": 0, "x": 4}]
-    found = gather.placed(there, more, ("task", "seed"))
+    found = gather.placed(there, more, ("task", "seed"), ())
     assert [record["x"] for record in found] == [4, 2, 3]
+
+
+def test_a_pool_that_is_judged_anew_leaves_nothing_of_the_old_one():
+    there = [
+        {"pool": p, "method": m, "x": x} for p, m, x in (("iql", "fqe", 1), ("iql", "is", 2), ("bc", "is", 3))
+    ]
+    found = gather.placed(there, [{"pool": "iql", "method": "fqe", "x": 4}], ("pool",), ("method",))
+    assert [record["x"] for record in found] == [4, 3]
