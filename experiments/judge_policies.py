@@ -52,6 +52,12 @@ RESULTS = Path(__file__).parent / "results"
 LEVEL = 0.9
 METHODS = ("predictive", "fqe", "is", "dr", "dualdice")
 OBSERVED = ("fqe", "dualdice")  # methods that judge what acts on the observation alone
+PRESETS: dict[str, Any] = {
+    "fqe": fqe.PRESETS,
+    "is": importance.PRESETS,
+    "dr": importance.DOUBLY,
+    "dualdice": dice.PRESETS,
+}
 SUITES: dict[str, dict[str, Any]] = {
     "gymnax": {
         "tasks": ("cartpole", "pendulum"),
@@ -73,12 +79,7 @@ SUITES: dict[str, dict[str, Any]] = {
         "scale": "large",
         "episodes": 32,
         "beyond": 3_000,
-        "settings": {
-            "fqe": fqe.PRESETS["standard"],
-            "is": importance.PRESETS["standard"],
-            "dr": importance.DOUBLY["standard"],
-            "dualdice": dice.PRESETS["standard"],
-        },
+        "settings": {method: presets["standard"] for method, presets in PRESETS.items()},
     },
 }
 
@@ -193,7 +194,7 @@ def judge(suite: str, task: str, rows: int, seed: int, given: Any, out: Path) ->
                 judged = in_worlds(pool, log, *worlds, called.startswith("sorel"), given.copies)
             else:
                 policies = [memoryless(m.policy) if method in OBSERVED else m.policy for m in pool]
-                hypers = plan["settings"][method]
+                hypers = PRESETS[method][given.preset] if given.preset else plan["settings"][method]
                 more = {"settings": asdict(hypers)}
                 known = {"logp": log.logp} if method in WEIGHTED and log.logp is not None else {}
                 judged = ESTIMATORS[method](jax.random.key(11), policies, log.data, log.task, hypers, **known)
@@ -289,6 +290,9 @@ def main() -> None:
     parser.add_argument("--kind", choices=("replay", "random"), default="replay", help="of the gymnax logs")
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--scale", help="of the posterior, default: the suite's")
+    parser.add_argument(
+        "--preset", choices=sorted(dice.PRESETS), help="of the other methods, default: the suite's"
+    )
     parser.add_argument("--copies", type=int, default=256, help="episodes in every world")
     parser.add_argument("--episodes", type=int, help="to play, default: the suite's")
     parser.add_argument("--logs", type=Path, default=Path("out/logs"), help="folder of the Brax logs, TASK.npz")
@@ -324,7 +328,8 @@ def main() -> None:
         for task, rows, seed in logs:
             judge(given.suite, task, rows, seed, given, out)
     if given.phase in ("all", "table") and not given.quiet:
-        print(table(read(out), read(truths)))
+        plans = read(given.plans) if given.suite == "brax" else []
+        print(table(read(out), read(truths), plans))
         draw(read(out), read(truths), out.with_suffix(".svg"))
 
 

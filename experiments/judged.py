@@ -99,8 +99,26 @@ def groups(records: list[Record]) -> dict[tuple[str, str, int], dict[str, list[R
     return found
 
 
-def table(records: list[Record], truths: list[Record]) -> str:
-    """The pools as Markdown, discounted values first, then returns, and what they come to."""
+def own(records: list[Record], truths: list[Record], plans: list[Record]) -> list[str]:
+    """How far each method is from the true discounted value of the one policy that SOReL chose from its pool."""
+    lines = []
+    for (task, pool, rows), methods in groups(records).items():
+        for plan in (p for p in plans if (p["task"], p["rows"], f"sorel-{p['core']}") == (task, rows, pool)):
+            off = {}
+            for method, mine in methods.items():
+                for record in (r for r in mine if r["seed"] == plan["seed"]):
+                    truth = truth_of(record, truths)
+                    if truth is not None:
+                        true = truth[quantity(method, "value")][plan["chosen"]]
+                        off[method] = abs(record["value"]["median"][plan["chosen"]] - true)
+            if off:
+                each = ", ".join(f"{method} {error:,.1f}" for method, error in off.items())
+                lines.append(f"- {task}, {pool}, the policy that was chosen: off by {each}")
+    return lines
+
+
+def table(records: list[Record], truths: list[Record], plans: list[Record] | None = None) -> str:
+    """The pools as Markdown, discounted values first, then returns, and what they come to; `plans` are SOReL's."""
     lines = []
     for what, title in (("value", "Discounted value"), ("return", "Return, undiscounted")):
         lines += [f"{title}:", "", *_head()]
@@ -110,7 +128,7 @@ def table(records: list[Record], truths: list[Record]) -> str:
                 if found:
                     lines.append(_row(task, pool, rows, method, mine, found))
         lines.append("")
-    return "\n".join([*lines, *account(records, truths)])
+    return "\n".join([*lines, *own(records, truths, plans or []), *account(records, truths)])
 
 
 def _head() -> list[str]:
@@ -195,9 +213,13 @@ def draw(records: list[Record], truths: list[Record], path: Path) -> None:
     parts = groups(records)
     if not parts:
         return
-    figure = Figure(figsize=(4.6 * len(parts), 4.4), layout="constrained")
-    axes = np.ravel(figure.subplots(1, len(parts)))
-    for axis, ((task, pool, _), methods) in zip(axes, parts.items(), strict=True):
+    across = min(3, len(parts))
+    down = -(-len(parts) // across)
+    figure = Figure(figsize=(4.6 * across, 4.4 * down), layout="constrained")
+    axes = np.ravel(figure.subplots(down, across))
+    for axis in axes[len(parts) :]:
+        axis.set_axis_off()
+    for axis, ((task, pool, _), methods) in zip(axes, parts.items(), strict=False):
         _scatter(axis, methods.get("predictive", []), methods.get("fqe", []), truths)
         axis.set(title=f"{task}, {pool}", xlabel="true discounted value", ylabel="estimate")
         axis.legend(frameon=False, fontsize=8)

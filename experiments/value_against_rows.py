@@ -259,6 +259,9 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
         if mine:
             axis.axhline(mine[-1]["behaviour"]["mean"], color="0.6", ls=":", label="logged behaviour")
         axis.set(title=task, xscale="log", xlabel="rows", ylabel="return")
+        sizes = sorted({r["rows"] for r in mine})
+        axis.set_xticks(sizes, [f"{rows:,}" for rows in sizes])
+        axis.minorticks_off()
         axis.legend(frameon=False, fontsize=8)
     figure.savefig(path, metadata={"Date": None})
 

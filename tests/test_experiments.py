@@ -77,6 +77,15 @@ def test_a_method_without_a_horizon_is_held_against_the_truth_without_one():
     assert judged.quantity("predictive", "return") == "return"
 
 
+def test_the_policy_that_sorel_chose_is_held_against_its_own_truth():
+    here, truth = {"pool": "sorel-none", "rows": 7}, {**TRUTH, "pool": "sorel-none"}
+    records = [said(**here), said("fqe", [4.0, 10.0, 16.0, 50.0], **here)]
+    plans = [{"task": "t", "rows": 7, "seed": s, "core": c, "chosen": 2} for s in (0, 1) for c in ("none", "gru")]
+    (line,) = judged.own(records, [truth], plans)
+    assert line.endswith("chosen: off by predictive 4.0, fqe 24.0")  # of 20, and of 40 without a time limit
+    assert judged.own(records, [], plans) == []
+
+
 def test_what_is_not_finite_is_left_out_and_counted():
     found = judged.figures(said(median=(0.0, np.nan, 20.0, 40.0)), TRUTH)
     assert (found["left_out"], found["error"], len(found["inside"])) == (1, 0.0, 3)
