@@ -245,6 +245,7 @@ def test_brax_pools_are_judged_without_a_simulator(tmp_path, monkeypatch, capsys
         scale="smoke",
         work=tmp_path / "work",
         copies=4,
+        preset=None,
     )
     out = tmp_path / "judged.json"
     judge_policies.judge("brax", "hopper", 240, 0, given, out)

@@ -903,7 +903,7 @@ def test_a_balanced_setting_is_not_taken_at_any_price_in_likelihood():
 @pytest.mark.parametrize("scale", NAMES)
 def test_a_named_space_is_distinct_settings_in_few_programs(scale):
     found = space(scale)
-    assert len({(*jax.tree.leaves(s), jax.tree.structure(s)) for s in found}) == len(found) >= 4
+    assert len({(*jax.tree.leaves(s), jax.tree.structure(s)) for s in found}) == len(found) > 1
     assert len({jax.tree.structure(s) for s in found}) == (
         1 if scale in ("smoke", "large") else 2
     )  # whatever their number
