@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from offing.report.verdict import GUARDED
@@ -223,7 +224,8 @@ def draw(records: list[Record], truths: list[Record], path: Path) -> None:
         _scatter(axis, methods.get("predictive", []), methods.get("fqe", []), truths)
         axis.set(title=f"{task}, {pool}", xlabel="true discounted value", ylabel="estimate")
         axis.legend(frameon=False, fontsize=8)
-    figure.savefig(path, metadata={"Date": None})
+    with rc_context({"svg.hashsalt": path.stem}):  # same records, same file
+        figure.savefig(path, metadata={"Date": None})
 
 
 def _scatter(axis: Any, ours: list[Record], theirs: list[Record], truths: list[Record]) -> None:

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from abreast import abreast
+from matplotlib import rc_context
 from matplotlib.figure import Figure
 from tuned_offline import which, worlds_of
 
@@ -58,6 +59,7 @@ SUITES: dict[str, dict[str, Any]] = {
         "episodes": 128,
     },
 }
+MANY = 200_000  # rows from which points are counted apart
 # least and most that an episode can earn, where a task sets it: what errors are measured against
 SPAN = {"pendulum": (-1_700.0, 0.0), "cartpole": (0.0, 500.0)}
 
@@ -207,10 +209,13 @@ def account(records: list[dict[str, Any]]) -> list[str]:
     for task in dict.fromkeys(r["task"] for r in done):
         for core in dict.fromkeys(r["core"] for r in done if r["task"] == task):
             mine = [r for r in done if r["task"] == task and r["core"] == core]
-            good = [r for r in mine if r["calibrated"]]
-            most = [r for r in good if r["rows"] >= 200_000]
-            many = ("calibrated, 200,000 rows or more", most)
-            for what, some in (("calibrated", good), *([many] if most else []), ("all", mine)):
+            kinds = {"calibrated": [r for r in mine if r["calibrated"]], "all": mine}
+            if any(r["rows"] >= MANY for r in mine):
+                more = {
+                    f"{n}, {MANY:,} rows or more": [r for r in k if r["rows"] >= MANY] for n, k in kinds.items()
+                }
+                kinds |= more
+            for what, some in kinds.items():
                 if not some:
                     lines.append(f"{task}, {core}: no {what} points")
                     continue
@@ -223,8 +228,8 @@ def account(records: list[dict[str, Any]]) -> list[str]:
                     f"{task}, {core}, {what}: {len(some)} points, interval covers {cover:.0%}, "
                     f"mean absolute error {error:.1f}{part}"
                 )
-            times, top = max((r["realised"] / r["behaviour"]["best"], r["realised"]) for r in mine)
             if task not in SPAN:
+                times, top = max((r["realised"] / r["behaviour"]["best"], r["realised"]) for r in mine)
                 lines.append(f"{task}, {core}: at best {top:,.0f}, {times:.2f} times the best tenth of its log")
             pairs = [
                 (a, b)
@@ -263,7 +268,8 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
         axis.set_xticks(sizes, [f"{rows:,}" for rows in sizes])
         axis.minorticks_off()
         axis.legend(frameon=False, fontsize=8)
-    figure.savefig(path, metadata={"Date": None})
+    with rc_context({"svg.hashsalt": path.stem}):  # same records, same file
+        figure.savefig(path, metadata={"Date": None})
 
 
 def main() -> None:

@@ -154,6 +154,12 @@ def init(key: Key, common: Key, hypers: Hypers, widths: tuple[int, int], known: 
     )
 
 
+def paces(key: Key, span: float | Array, members: int) -> Array:
+    """Members' own shares of the learning rate [M]: one from each of as many equal parts of 1 / span to span."""
+    place = jnp.arange(members) + jax.random.uniform(key, (members,))
+    return jnp.power(span, 2 * place / members - 1)
+
+
 def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, terminates: bool, at_walls: bool = False) -> Fitted:
     """The ensemble for one setting. Pure: `vmap` it over settings, seeds and splits.
 
@@ -198,8 +204,7 @@ def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, terminates: bool,
         scale = measure(x, y, index, size)
         linear, left = least_squares(x, y, scale, index, size, jnp.asarray(hypers.linear))
         known = Known(scale, linear, left, walls)
-        place = jnp.arange(hypers.members) + jax.random.uniform(jax.random.fold_in(common, 2), (hypers.members,))
-        pace = jnp.power(hypers.span, 2 * place / hypers.members - 1)
+        pace = paces(jax.random.fold_in(common, 2), hypers.span, hypers.members)
         each = jax.vmap(member, in_axes=(0, 0, None, None, None, None))
         return each(jax.random.split(key, hypers.members), pace, common, index, size, known)
 
