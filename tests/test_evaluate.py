@@ -7,6 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from kept import Shelf
 
 import offing
@@ -244,6 +246,26 @@ def test_rows_needed_come_with_what_else_is_compatible():
     assert steep.low == pytest.approx(8e3, rel=1e-3)  # what was seen
     assert needed(rows, y, drawn, share=0.25, level=0.99).high > 1e5  # some have a floor
     assert needed(rows, y, drawn, share=2.0).rows < 4_000
+
+
+WIDTHS = st.one_of(
+    st.just([1.0, 1.0, 0.9995]),  # as it once came out at 2,850, 5,700 and 11,400 rows, and overflowed
+    st.lists(
+        st.sampled_from([0.0, 1e-300, 1.0, 1 - 1e-12, 1 + 1e-12, 1e300, np.inf]) | st.floats(0, 1e6),
+        min_size=1,
+        max_size=5,
+    ),
+)
+
+
+@settings(max_examples=300, deadline=None, database=None)
+@given(widths=WIDTHS, share=st.sampled_from([1e-300, 1e-4, 0.25, 0.999999, 1.0, 2.0]))
+def test_rows_needed_are_a_number_or_infinite_whatever_the_widths(widths, share):
+    """Flat, rising, falling, zero, huge, and of one size alone: never an error, never nan, never below zero."""
+    rows = 2_850.0 * 2.0 ** np.arange(len(widths))
+    found = needed(rows, np.array(widths), np.tile(widths, (5, 1)), share)
+    assert all(number >= 0 for number in found)
+    assert found.low <= found.high
 
 
 def test_the_horizon_ends_where_error_outgrows_spread():

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+BEYOND = 100.0  # the logarithm of how many times as many rows are the same as no number of rows
+MOST = 1e30  # a larger number is that large
 TRIES = np.r_[0.0, np.logspace(-4, 2, 121)]  # of floor / slope, in units of one over the largest size
 
 
@@ -40,7 +42,7 @@ class Needed(NamedTuple):
 
 def fit(rows: np.ndarray, y: np.ndarray) -> Law:
     """The law that is nearest to y [K] at `rows` [K], by squares of the logarithm."""
-    rows, y = np.asarray(rows, np.float64), np.maximum(np.asarray(y, np.float64), 1e-30)
+    rows, y = np.asarray(rows, np.float64), _held(y)
     share = rows.max() / rows  # [K]
     off = np.log(y) - np.log(share + TRIES[:, None])  # [T, K]
     best = int(np.argmin(off.var(1)))
@@ -67,5 +69,14 @@ def needed(rows: np.ndarray, y: np.ndarray, drawn: np.ndarray, share: float, lev
 
 def _as_so_far(rows: np.ndarray, y: np.ndarray, share: float) -> float:
     """Rows at which y is that share of what it is, if it goes on to fall by the same power of the rows."""
-    power = -float(np.polyfit(np.log(rows), np.log(np.maximum(y, 1e-30)), 1)[0])
-    return float(np.max(rows)) * share ** (-1 / power) if power > 0 else float("inf")
+    if len(rows) < 2:
+        return float("inf")
+    power = -float(np.polyfit(np.log(rows), np.log(_held(y)), 1)[0])
+    # As a logarithm: a curve that is nearly flat asks for more rows than a float can hold.
+    times = -np.log(share) / power if power > 0 else np.inf
+    return float(np.max(rows)) * float(np.exp(times)) if times < BEYOND else float("inf")
+
+
+def _held(y: np.ndarray) -> np.ndarray:
+    """Positive numbers whose logarithms and ratios floats can hold: no width is nothing, and none is infinite."""
+    return np.clip(np.nan_to_num(np.asarray(y, np.float64), nan=MOST), 1 / MOST, MOST)
