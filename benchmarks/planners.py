@@ -25,7 +25,7 @@ import numpy as np
 from offing import planner as planners
 from offing.data import split
 from offing.hypers import stack
-from offing.planner._plan import turns
+from offing.planner import turns
 from offing.posterior import ensemble, spaces
 from offing.tune.sweep import widest
 from offing.types import Box, Dataset, Posterior, Task, Transition

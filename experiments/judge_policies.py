@@ -40,7 +40,8 @@ from offing.online import envs
 from offing.online.collect import collect
 from offing.online.play import play, rollouts
 from offing.report.store import write
-from offing.tune.choose import PosteriorChoice, tabled
+from offing.tune.candidates import pad_starts
+from offing.tune.choose import PosteriorChoice
 from offing.types import Policy, Posterior
 from offing.value import dice, fqe, importance
 from offing.value._pool import memoryless
@@ -135,7 +136,9 @@ def in_worlds(
     pool: list[Member], log: Log, choice: PosteriorChoice, worlds: Posterior, planned: bool, copies: int
 ) -> list[Judged]:
     """The posterior's word: all worlds, or for what was planned in the first fold, those of the second."""
-    judge, own = (tabled(worlds.fold(1)), tabled(worlds.fold(0))) if planned else (tabled(worlds), None)
+    judge, own = (
+        (pad_starts(worlds.fold(1)), pad_starts(worlds.fold(0))) if planned else (pad_starts(worlds), None)
+    )
     found = []
     for member in pool:
         said = predictive(

@@ -34,7 +34,8 @@ from offing.hypers import asdict
 from offing.online import bandit, envs
 from offing.online.play import Played, play_pool
 from offing.report.store import Folder, identity, pack, unpack, write
-from offing.tune.choose import PosteriorChoice, choose_posterior, refit, tabled
+from offing.tune.candidates import pad_starts
+from offing.tune.choose import PosteriorChoice, choose_posterior, refit
 from offing.tune.systems import chosen, overlapping
 from offing.tune.trials import Trial
 from offing.types import Policy, Posterior
@@ -142,7 +143,7 @@ def score(record: dict[str, Any], policies: list[Policy], log: Log, given: Any) 
     """Asks the worlds of today about the policies of a planner that looked at none; they are to be played anew."""
     began = time.perf_counter()
     posterior, worlds = worlds_of(log, record["seed"], given.scale or SUITES[record["suite"]]["scale"], given.work)
-    planner, judge, trials = offing.get_planner(record["planner"]), tabled(worlds), []
+    planner, judge, trials = offing.get_planner(record["planner"]), pad_starts(worlds), []
     for i, (setting, policy) in enumerate(zip(record["settings"], policies, strict=True)):
         said = predictive(jax.random.key(7), policy, judge, log.data, copies=64, loss=posterior.pil)
         seed = record["seeds"][i] if "seeds" in record else 0

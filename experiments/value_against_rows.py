@@ -34,7 +34,7 @@ from offing.planner import rppo
 from offing.planner._presets import rppo_space
 from offing.report.store import write
 from offing.report.verdict import verdict
-from offing.tune.choose import tabled
+from offing.tune.candidates import pad_starts
 from offing.tune.systems import planned
 from offing.types import Policy
 from offing.value.predictive import predictive
@@ -80,7 +80,7 @@ def run(suite: str, task: str, rows: int, seed: int, given: Any) -> list[tuple[d
         result = planned(key, log, posterior, worlds, settings)
         said = result.predicted.returns
         sweep = [
-            predictive(jax.random.key(7), p, tabled(worlds.fold(1)), log.data, copies=64).returns.median
+            predictive(jax.random.key(7), p, pad_starts(worlds.fold(1)), log.data, copies=64).returns.median
             for p in result.policy.policies
         ]
         ruling = verdict(result.pil, result.predicted, result.behaviour)

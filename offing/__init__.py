@@ -16,7 +16,8 @@ from .posterior.spaces import space
 from .report.results import load_policy
 from .report.store import load_posterior
 from .report.verdict import Verdict, verdict
-from .tune.choose import PolicyChoice, PosteriorChoice, choose_policy, choose_posterior
+from .tune.candidates import PolicyChoice, choose_policy
+from .tune.choose import PosteriorChoice, choose_posterior
 from .tune.evaluate import Evaluation, evaluate
 from .tune.systems import Ranking, Result, sorel, torel
 from .tune.trials import Contender, Trial

@@ -16,7 +16,8 @@ from offing.pil import PIL
 from offing.planner._presets import SMALL as PLAN
 from offing.posterior import linear
 from offing.posterior.spaces import SMALL
-from offing.tune.choose import refit, tabled
+from offing.tune.candidates import pad_starts
+from offing.tune.choose import refit
 from offing.types import Box, Dataset, Policy, Task, Transition
 
 HORIZON = 60
@@ -56,7 +57,7 @@ def known(log):
 
 def verdict_on(policy: Policy, log: Log, known) -> tuple[offing.Verdict, offing.Predictive]:
     choice, worlds = known
-    own, held = tabled(worlds.fold(0)), tabled(worlds.fold(1))
+    own, held = pad_starts(worlds.fold(0)), pad_starts(worlds.fold(1))
     predicted = offing.predictive(jax.random.key(1), policy, held, log.data, own=own, copies=32, loss=choice.pil)
     found = offing.verdict(choice.pil, predicted, behaviour(log.data, log.task), broken=broken(log.data))
     return found, predicted

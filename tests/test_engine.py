@@ -22,7 +22,7 @@ from offing.planner import get as planner_of
 from offing.posterior import linear
 from offing.tune import _ray, engine
 from offing.tune import sweep as sweeping
-from offing.tune.choose import _planner
+from offing.tune.candidates import _planner
 from offing.tune.sweep import Drawer, sweep
 from offing.types import BadInput, Box, Dataset, Task, Transition
 

@@ -16,7 +16,8 @@ from offing.data.inspect import inspect
 from offing.data.rules import Rules, rules
 from offing.posterior.spaces import SMALL
 from offing.report.health import Check, checks
-from offing.tune.choose import choose_posterior, tabled
+from offing.tune.candidates import pad_starts
+from offing.tune.choose import choose_posterior
 from offing.tune.evaluate import Evaluation, foretold
 from offing.tune.judge import judge_all
 from offing.types import Policy
@@ -101,7 +102,7 @@ def test_rewards_flipped_in_all_of_them(log, sound):
         low=sound.worlds.low * jnp.array([1.0, 1, 1, 1, -1]),
         high=sound.worlds.high * jnp.array([1.0, 1, 1, 1, -1]),
     )  # every reward is 1, and now it is -1
-    jury = judge_all(KEY, flipped, {"mine": BALANCES}, tabled(worlds), ["predictive"], "smoke", copies=32)
+    jury = judge_all(KEY, flipped, {"mine": BALANCES}, pad_starts(worlds), ["predictive"], "smoke", copies=32)
     logged = behaviour(flipped.data, flipped.task)
     caught = tripped(sound._replace(estimates=jury.judged, behaviour=logged, rules=rules(flipped)))
     assert set(caught) == {"worse"}
@@ -111,7 +112,7 @@ def test_rewards_flipped_in_all_of_them(log, sound):
 def test_a_policy_that_leaves_the_log(log, sound):
     """It leans the pole and runs after it, ever faster."""
     runner = Policy(jnp.array([-0.1, 0, 0, 1.0, 0.5]), (), lean)
-    jury = judge_all(KEY, log, {"mine": runner}, tabled(sound.worlds), ["predictive"], "smoke", copies=32)
+    jury = judge_all(KEY, log, {"mine": runner}, pad_starts(sound.worlds), ["predictive"], "smoke", copies=32)
     caught = tripped(sound._replace(estimates=jury.judged))
     assert caught
     assert set(caught) <= {"outside", "guarded"}

@@ -12,8 +12,7 @@ from scipy import stats
 from offing import planner as planners
 from offing.hypers import names, stack
 from offing.nets import Layer
-from offing.planner import _memory, rppo
-from offing.planner._plan import plan
+from offing.planner import _memory, plan, rppo
 from offing.planner._presets import PAPER, SCALES, rppo_space
 from offing.types import (
     BadInput,

@@ -6,7 +6,7 @@ import pytest
 from kept import Shelf
 
 import offing
-from offing.tune.choose import TABLE, tabled
+from offing.tune.candidates import TABLE, pad_starts
 
 MODELS = offing.space("smoke")[:2]
 PLANS = offing.rppo_space("smoke")
@@ -54,6 +54,6 @@ def test_what_was_kept_is_not_done_again_and_gives_the_same(found, log):
 
 def test_starts_in_a_table_are_the_same_starts(found):
     worlds = found[0].worlds
-    table = tabled(worlds)
+    table = pad_starts(worlds)
     assert table.starts.shape[0] % TABLE == 0
     np.testing.assert_array_equal(np.unique(table.starts, axis=0), np.unique(worlds.starts, axis=0))

@@ -1,4 +1,4 @@
-"""Room 4: a log and a posterior in, a policy out. The folder is the registry: x.py is the planner named x."""
+"""A log and a posterior in, a policy out. The folder is the registry: x.py is the planner named x."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from ..types import BadInput, Planner
+from ._plan import Planned, plan, turns
+
+__all__ = ["Planned", "get", "names", "plan", "turns"]
 
 
 def names() -> list[str]:

@@ -1,34 +1,28 @@
-"""The two decisions, and the only ones: a posterior by PIL, a policy by value."""
+"""The first decision: a posterior by PIL. The second, a policy by value, is in `candidates`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..data import Log, Split, split, take
 from ..hypers import groups
 from ..pil import PIL, chance, evidence, judge
-from ..planner._plan import Planned, plan
 from ..posterior import ensemble
 from ..posterior._known import walled
 from ..posterior.replay import Replay
-from ..types import BadInput, Dataset, Key, Planner, Policy, Posterior, Progress
-from ..value.predictive import rollouts
+from ..types import BadInput, Dataset, Key, Posterior, Progress
 from ._held import certain, unseen, with_scale
 from .engine import Engine
 from .sweep import Shelf, sweep
 
 PLENTY = 50_000  # rows of which a fifth more is no longer worth the time
 NEAR = 0.5  # nats a quantity: a setting that foretells worse than the best by more is no candidate
-ROUNDS = 8  # how often a plan is held against worlds it was not trained in
-GLANCES = 16  # episodes a world, each time
-TABLE = 1_024  # starts, repeated if there are fewer, so that logs of all sizes share a program
 
 
 class PosteriorChoice(NamedTuple):
@@ -197,66 +191,3 @@ def _fit(
 def _fitter(terminates: bool, at_walls: bool) -> Callable[..., ensemble.Fitted]:
     """One function per answer, so that compiled programs are found again."""
     return lambda hypers, key, data, parts: ensemble.fit(key, hypers, data, parts, terminates, at_walls)
-
-
-class PolicyChoice(NamedTuple):
-    """A policy chosen by its value in worlds that it was not trained in, with all that the choice was based on."""
-
-    index: int
-    planner: str
-    points: tuple[Any, ...]
-    scores: tuple[float, ...]  # median over held-out worlds of the return, at each setting's best round
-    planned: tuple[Planned, ...]
-    picked: Policy
-    policies: tuple[Policy, ...]  # every setting's, at its best round
-
-
-def choose_policy(
-    key: Key,
-    planner: Planner,
-    settings: Sequence[Any],
-    data: Dataset,
-    own: Posterior,
-    held: Posterior,
-    name: str = "",
-    shelf: Shelf | None = None,
-    progress: Progress | None = None,
-) -> PolicyChoice:
-    """phi_III = argmax of the predictive median (Algorithms 1 and 2, second line).
-
-    Each setting plans in the worlds of `own`; rounds and settings are compared in those of `held`, which were
-    fitted on other episodes.
-    """
-    worlds = [tabled(worlds) for worlds in (own, held)]
-    on_device = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), *worlds))
-    run = _planner(planner)
-    planned = sweep("plan", run, settings, *on_device, shelf=shelf, progress=progress)
-    scores = [float(np.max(np.nan_to_num(p.held, nan=-np.inf))) for p in planned]
-    index = int(np.argmax(scores))
-    width = data.steps.obs.shape[1]
-    policies = tuple(
-        replace(planner.blank(s, width, own.task), params=jax.tree.map(jnp.asarray, p.params))
-        for s, p in zip(settings, planned, strict=True)
-    )
-    return PolicyChoice(index, name, tuple(settings), tuple(scores), tuple(planned), policies[index], policies)
-
-
-def tabled(posterior: Posterior) -> Posterior:
-    """The same worlds with their starts in a table of a standard length."""
-    starts = np.asarray(posterior.starts)
-    length = TABLE * -(-len(starts) // TABLE)
-    return replace(posterior, starts=jnp.asarray(starts[np.arange(length) % len(starts)]))
-
-
-@cache
-def _planner(planner: Planner) -> Callable[..., Planned]:
-    """One function per planner, so that compiled programs are found again."""
-
-    def run(hypers: Any, key: Key, data: Dataset, own: Posterior, held: Posterior) -> Planned:
-        def ask(key: Key, policy: Policy) -> tuple[jax.Array, jax.Array]:
-            inside, outside = (rollouts(key, policy, worlds, GLANCES)[0].returns for worlds in (own, held))
-            return jnp.median(inside.mean(1)), jnp.median(outside.mean(1))
-
-        return plan(key, hypers, planner, data, own, ask, ROUNDS)
-
-    return run

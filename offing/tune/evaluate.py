@@ -23,7 +23,8 @@ from ..value import backtest as past
 from ..value._clone import Hypers as CloneHypers
 from ..value.estimate import Judged, ValueEstimate
 from ..value.horizon import Horizon, horizon
-from .choose import PosteriorChoice, choose_posterior, fitted_on, refit, tabled
+from .candidates import pad_starts
+from .choose import PosteriorChoice, choose_posterior, fitted_on, refit
 from .engine import Engine
 from .judge import METHODS, judge_all
 from .more_data import MoreData, more_data
@@ -84,7 +85,7 @@ def evaluate(
     k1, k2, k3, k4, k5 = jax.random.split(key, 5)
     choice = choose_posterior(k1, log, models, seed, shelf, progress, engine)
     worlds = refit(k1, log, choice, seed, shelf, progress, engine)
-    tables = tabled(worlds)
+    tables = pad_starts(worlds)
     asked = dict.fromkeys(("predictive", *methods))
     jury = judge_all(
         k2, log, policies, tables, list(asked), scale, choice.pil, copies, sampled, forget, shelf, progress

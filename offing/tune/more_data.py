@@ -26,7 +26,8 @@ from ..value.estimate import ValueEstimate
 from ..value.law import Law, Needed, fit, needed
 from ..value.predictive import estimates, rolled
 from ._held import unseen
-from .choose import PosteriorChoice, fitted_on, tabled
+from .candidates import pad_starts
+from .choose import PosteriorChoice, fitted_on
 from .engine import Engine
 from .sweep import Shelf, sweep
 
@@ -99,7 +100,7 @@ def more_data(
     for name, policy in policies.items():
         told = []
         for i, (world, loss) in enumerate(zip(worlds, losses, strict=True)):
-            found = rolled(jax.random.fold_in(k2, i), policy, tabled(world), COPIES, sampled)[0]
+            found = rolled(jax.random.fold_in(k2, i), policy, pad_starts(world), COPIES, sampled)[0]
             told.append(_told(found, world, log, loss, shares[i]))
         widths[name] = _width([*told, now[name]] if refitted else told, at, now[name], level, within)
         if progress:

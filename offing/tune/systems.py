@@ -15,7 +15,8 @@ from ..posterior import ensemble
 from ..types import BadInput, Key, Policy, Posterior, Progress
 from ..value.estimators import ESTIMATORS
 from ..value.predictive import Predictive, predictive
-from .choose import PolicyChoice, PosteriorChoice, choose_policy, choose_posterior, refit, tabled
+from .candidates import PolicyChoice, choose_policy, pad_starts
+from .choose import PosteriorChoice, choose_posterior, refit
 from .engine import Engine
 from .judge import logged
 from .sweep import Shelf
@@ -79,9 +80,9 @@ def planned(
     predicted = predictive(
         k2,
         policy.picked,
-        tabled(held),
+        pad_starts(held),
         log.data,
-        own=tabled(own),
+        own=pad_starts(own),
         copies=copies,
         loss=posterior.pil,
     )
@@ -147,7 +148,7 @@ def torel(
     index = chosen(trials)
     picked = trials[index].policy
     imagines = next(c.planner.imagines for c in contenders if c.name == trials[index].planner)
-    judge, own = tabled(strangers(imagines, worlds)), tabled(worlds.fold(0)) if imagines else None
+    judge, own = pad_starts(strangers(imagines, worlds)), pad_starts(worlds.fold(0)) if imagines else None
     predicted = predictive(k4, picked, judge, log.data, own=own, copies=4 * copies, loss=posterior.pil)
     return Ranking(
         system="torel",

@@ -20,11 +20,11 @@ import numpy as np
 
 from ..data import Log, behaviour
 from ..pil import PIL
-from ..planner._plan import turns
+from ..planner import turns
 from ..types import Dataset, Key, Planner, Policy, Posterior, Progress
 from ..value.estimate import ValueEstimate
 from ..value.predictive import Rollouts, estimates, rollouts
-from .choose import tabled
+from .candidates import pad_starts
 from .engine import Engine
 from .search import Search, drawer, seek
 from .sweep import Shelf, sweep
@@ -122,8 +122,10 @@ def try_all(
     plans = [(c, setting, seed) for c in contenders for setting in c.settings for seed in range(seeds)]
     entries: list[Any] = [Entry(setting, np.int32(seed) if seeds > 1 else (), ()) for _, setting, seed in plans]
     data = log.data
-    args = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), tabled(worlds.fold(0))))
-    judges = {i: jax.device_put(tabled(strangers(i, worlds))) for i in {c.planner.imagines for c in contenders}}
+    args = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), pad_starts(worlds.fold(0))))
+    judges = {
+        i: jax.device_put(pad_starts(strangers(i, worlds))) for i in {c.planner.imagines for c in contenders}
+    }
     trials: list[Any] = [None] * len(plans)
     logged = behaviour(data, log.task).mean
     alive, begin = list(range(len(plans))), 0.0
