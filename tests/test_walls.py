@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-GROUND = ("types", "hypers", "nets", "optim")
+GROUND = ("types", "registry", "hypers", "nets", "optim")
 ROOMS = {"data": 1, "posterior": 2, "pil": 3, "planner": 4, "value": 4, "tune": 5, "report": 6, "flags": 7}
 SIMULATORS = {"gymnax", "gymnasium", "gym", "brax", "mujoco", "mujoco_mjx", "minari", "d4rl", "dm_control"}
 PICKLES = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "shelve", "marshal"}
