@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q install -c constraint
 export JAX_PLATFORMS ?= cpu
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 
-.PHONY: demo test lint format clean
+.PHONY: demo test lint format docs docs-serve clean
 
 demo: .venv/core
 	@echo "== 20,000 logged steps of a pendulum in; a policy, what it will earn, and a verdict out (some minutes)"
@@ -31,6 +31,13 @@ format: .venv/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+docs: .venv/docs
+	@echo "== the site, strictly: out/site"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+docs-serve: .venv/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
+
 .venv/python:
 	@echo "== virtual environment in .venv"
 	$(PYTHON) -m venv .venv
@@ -44,6 +51,11 @@ format: .venv/dev
 .venv/dev: .venv/core
 	@echo "== installing the tools for tests"
 	$(PIP) -e '.[dev]'
+	@touch $@
+
+.venv/docs: .venv/core
+	@echo "== installing what builds the site"
+	$(PIP) -e '.[docs]'
 	@touch $@
 
 clean:

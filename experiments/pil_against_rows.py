@@ -3,7 +3,7 @@
     python experiments/pil_against_rows.py
 
 One process, so that programs are compiled once and serve every size and seed. Runs that are finished are kept
-in results/ and not run again. Prints the table that stands in docs/posterior.md.
+in results/ and not run again. prints the table that stands in docs/results/worlds.md.
 """
 
 from __future__ import annotations
