@@ -36,6 +36,7 @@ from offing.online.play import Played, play_pool
 from offing.report.store import Folder, identity, pack, unpack, write
 from offing.tune.candidates import pad_starts
 from offing.tune.choose import PosteriorChoice, choose_posterior, refit
+from offing.tune.run import Run
 from offing.tune.systems import chosen, overlapping
 from offing.tune.trials import Trial
 from offing.types import Policy, Posterior
@@ -82,8 +83,8 @@ def run(suite: str, task: str, planner: str, rows: int, seed: int, given: Any) -
     fixed = {} if updates is None else {"updates": updates}
     settings = tuple(offing.planner_space(planner, space, **fixed))
     models = offing.space(given.scale or plan["scale"], rows)
-    shelf = shelf_of(given.work, log, seed, models)
-    mine = Folder(shelf.path / planner, identity(log.fingerprint, seed, settings, space, given.seeds))
+    cache = cache_of(given.work, log, seed, models)
+    mine = Folder(cache.path / planner, identity(log.fingerprint, seed, settings, space, given.seeds))
     found = offing.torel(
         jax.random.key(seed),
         log,
@@ -91,7 +92,7 @@ def run(suite: str, task: str, planner: str, rows: int, seed: int, given: Any) -
         [offing.Contender(planner, offing.get_planner(planner), settings)],
         seed,
         given.seeds,
-        shelf=_Both(shelf, mine, planner),
+        run=Run(_Both(cache, mine, planner)),
     )
     record = {
         "suite": suite,
@@ -153,7 +154,7 @@ def score(record: dict[str, Any], policies: list[Policy], log: Log, given: Any) 
         record.pop(name, None)
 
 
-def shelf_of(work: Path, log: Log, seed: int, models: Any) -> Folder:
+def cache_of(work: Path, log: Log, seed: int, models: Any) -> Folder:
     """Where worlds fitted to a log are kept, for every sweep and for those who judge what it found."""
     return Folder(work, identity(log.fingerprint, seed, models, "worlds"))
 
@@ -166,14 +167,14 @@ def worlds_of(
     `fixed` numbers stand in every setting instead of the scale's own.
     """
     models = list(dict.fromkeys(replace(point, **fixed) for point in offing.space(scale, log.data.rows)))
-    shelf = shelf_of(work, log, seed, models) if work else None
+    run = Run(cache_of(work, log, seed, models) if work else None)
     key = jax.random.split(jax.random.key(seed))[0]
-    choice = choose_posterior(key, log, models, seed, shelf)
-    return choice, refit(key, log, choice, seed, shelf)
+    choice = choose_posterior(key, log, models, seed, run)
+    return choice, refit(key, log, choice, run)
 
 
 class _Both:
-    """Two shelves: worlds are every planner's, trials one planner's."""
+    """Two caches: worlds are every planner's, trials one planner's."""
 
     def __init__(self, worlds: Folder, trials: Folder, planner: str):
         self.worlds, self.trials, self.planner = worlds, trials, planner

@@ -92,6 +92,7 @@ def posterior(command: PosteriorCommand) -> int:
     from .report import store
     from .report.table import settings_table, summary
     from .tune.choose import choose_posterior
+    from .tune.run import Run
 
     _cache()
     log = _load(command)
@@ -102,7 +103,7 @@ def posterior(command: PosteriorCommand) -> int:
         for note in log.notes:
             print(f"{log.name}: {note}", file=sys.stderr)
         with _Bar() as bar:
-            choice = choose_posterior(jax.random.key(command.seed), log, settings, command.seed, folder, bar)
+            choice = choose_posterior(jax.random.key(command.seed), log, settings, command.seed, Run(folder, bar))
         facts = _facts(log, command, run, began)
         done = store.save_posterior(command.out, choice, facts)
         folder.clear()
@@ -122,6 +123,8 @@ def sorel(command: Sorel) -> int:
     from .posterior.spaces import space
     from .report import results, store
     from .report.verdict import EXIT, verdict
+    from .tune import engine
+    from .tune.run import Run
     from .tune.systems import sorel as run_sorel
     from .types import BadInput
 
@@ -130,6 +133,7 @@ def sorel(command: Sorel) -> int:
         raise BadInput(f"--level {command.level}: a probability between 0 and 1")
     if command.baseline is not None and not math.isfinite(command.baseline):
         raise BadInput(f"--baseline {command.baseline}: not a number")
+    where = engine.get(command.engine)
     log = _load(command)
     models, plans = space(command.scale, log.data.rows), rppo_space(command.scale, command.core)
     asked = ("sorel", command.baseline, command.level)
@@ -138,9 +142,9 @@ def sorel(command: Sorel) -> int:
     if done is None:
         for note in log.notes:
             print(f"{log.name}: {note}", file=sys.stderr)
-        with _Bar() as bar:
+        with _Bar() as bar, where.session():
             key = jax.random.key(command.seed)
-            result = run_sorel(key, log, models, plans, command.seed, shelf=folder, progress=bar)
+            result = run_sorel(key, log, models, plans, command.seed, run=Run(folder, bar, where))
         ruling = verdict(
             result.pil, result.predicted, result.behaviour, command.baseline, broken(log.data), command.level
         )
@@ -159,6 +163,7 @@ def torel(command: Torel) -> int:
     from .posterior.spaces import space
     from .report import ranking, results, store
     from .tune import engine
+    from .tune.run import Run
     from .tune.systems import torel as run_torel
     from .types import BadInput
 
@@ -192,9 +197,7 @@ def torel(command: Torel) -> int:
                 halve=command.halve,
                 select=command.select,
                 level=command.level,
-                shelf=folder,
-                progress=bar,
-                engine=where,
+                run=Run(folder, bar, where),
             )
         facts = {**_facts(log, command, run, began), "space": command.space}
         done = ranking.save_ranking(command.out, found, command.level, facts, bar.spent)
@@ -247,6 +250,7 @@ def evaluate(command: Evaluate) -> int:
     from .tune import engine
     from .tune.evaluate import evaluate as run_evaluate
     from .tune.judge import METHODS
+    from .tune.run import Run
     from .types import BadInput
 
     _cache()
@@ -278,9 +282,7 @@ def evaluate(command: Evaluate) -> int:
                 within=command.within,
                 sampled=command.sampled,
                 forget=command.forget,
-                shelf=folder,
-                progress=bar,
-                engine=where,
+                run=Run(folder, bar, where),
             )
         done = evaluation.save_evaluation(command.out, found, _facts(log, command, run, began))
         folder.clear()

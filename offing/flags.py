@@ -83,6 +83,8 @@ class Sorel(OfALog):
     (default: what the scale tries)."""
     level: float = 0.9
     """Of the interval, and how probable it must be that the policy beats the baseline."""
+    engine: Literal["here", "devices", "ray"] = "here"
+    """Where settings train: this process; all devices of this machine; or a Ray cluster (extra `ray`)."""
     fresh: bool = False
     """Start anew, even if OUT holds a finished or an interrupted run."""
 

@@ -1,7 +1,7 @@
-"""A shelf that the tests of whole systems share."""
+"""A cache that the tests of whole systems share."""
 
 
-class Shelf:
+class Kept:
     """Results in memory, and how often they were put."""
 
     def __init__(self):

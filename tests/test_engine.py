@@ -23,7 +23,8 @@ from offing.posterior import linear
 from offing.tune import _ray, engine
 from offing.tune import sweep as sweeping
 from offing.tune.candidates import _planner
-from offing.tune.sweep import Drawer, sweep
+from offing.tune.run import Run
+from offing.tune.sweep import sweep
 from offing.types import BadInput, Box, Dataset, Task, Transition
 
 PATH = os.pathsep.join(str(path) for path in (Path(__file__).parents[1], Path(__file__).parent))
@@ -54,7 +55,7 @@ def same(a, b):
 
 
 class Kept(dict):
-    """A shelf in memory."""
+    """A cache in memory."""
 
     def put(self, name, arrays):
         self[name] = list(arrays)
@@ -81,7 +82,7 @@ def test_here_is_each_setting_alone():
 
 
 def test_a_killed_sweep_goes_on_in_chunks_of_another_width(monkeypatch):
-    whole, shelf = sweep("t", run, SETTINGS, *args()), Kept()
+    whole, cache = sweep("t", run, SETTINGS, *args()), Kept()
 
     def killed(what, done, count):
         if done >= 2:
@@ -89,42 +90,40 @@ def test_a_killed_sweep_goes_on_in_chunks_of_another_width(monkeypatch):
 
     monkeypatch.setattr(sweeping, "widest", lambda count, bytes_each=0: 2)
     with pytest.raises(KeyboardInterrupt):
-        sweep("t", run, SETTINGS, *args(), shelf=shelf, progress=killed)
-    done = sorted(int(name.split("-")[1]) for name in shelf)
+        sweep("t", run, SETTINGS, *args(), run=Run(cache, killed))
+    done = sorted(int(name.split("-")[1]) for name in cache)
     assert done in ([0, 2], [1, 3])  # the first chunk of either group
     monkeypatch.setattr(sweeping, "widest", lambda count, bytes_each=0: 3)
     found, told = [], []
-    again = sweep(
-        "t", run, SETTINGS, *args(), shelf=shelf, engine=spied(found), progress=lambda *a: told.append(a[1])
-    )
+    again = sweep("t", run, SETTINGS, *args(), run=Run(cache, lambda *a: told.append(a[1]), spied(found)))
     for one, other in zip(again, whole, strict=True):  # another width is another program: to rounding
         jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), one, other)
     assert sorted(i for index, _ in found for i in index) == sorted({*range(6)} - {*done})
     assert {width for _, width in found} == {3}  # that of the whole group, whatever is left of it
     assert told in ([0, 2, 3, 6], [0, 2, 5, 6])
     found.clear()
-    same(sweep("t", run, SETTINGS, *args(), shelf=shelf, engine=spied(found)), again)
+    same(sweep("t", run, SETTINGS, *args(), run=Run(cache, engine=spied(found))), again)
     assert found == []
 
 
 def test_what_is_kept_of_another_shape_is_not_taken():
-    shelf, found = Kept(), []
-    sweep("t", run, SETTINGS[:3], *args(), shelf=shelf)
-    shelf["t-0-1"] = shelf["t-0-1"][:1]
-    shelf["t-1-1"] = [leaf.astype(np.float64) for leaf in shelf["t-1-1"]]
-    again = sweep("t", run, SETTINGS[:3], *args(), shelf=shelf, engine=spied(found))
+    cache, found = Kept(), []
+    sweep("t", run, SETTINGS[:3], *args(), run=Run(cache))
+    cache["t-0-1"] = cache["t-0-1"][:1]
+    cache["t-1-1"] = [leaf.astype(np.float64) for leaf in cache["t-1-1"]]
+    again = sweep("t", run, SETTINGS[:3], *args(), run=Run(cache, engine=spied(found)))
     same(again, sweep("t", run, SETTINGS[:3], *args()))
     assert sorted(index for index, _ in found) == [(0,), (1,)]
 
 
-def test_drawers_of_a_shelf_do_not_share():
-    shelf = Kept()
-    one, two = Drawer(shelf, "one"), Drawer(shelf, "two")
-    first = sweep("t", run, [Setting(lr=1.0)], *args(), shelf=one)
-    second = sweep("t", run, [Setting(lr=2.0)], *args(), shelf=two)
+def test_parts_of_a_cache_do_not_share():
+    cache = Kept()
+    one, two = Run(cache).part("one"), Run(cache).part("two")
+    first = sweep("t", run, [Setting(lr=1.0)], *args(), run=one)
+    second = sweep("t", run, [Setting(lr=2.0)], *args(), run=two)
     np.testing.assert_allclose(second[0]["noise"], 2 * first[0]["noise"], rtol=1e-6)
-    assert sorted(shelf) == ["one-t-0-1", "two-t-0-1"]
-    same(sweep("t", run, [Setting(lr=9.0)], *args(), shelf=one), first)  # a name is all that is looked at
+    assert sorted(cache) == ["one-t-0-1", "two-t-0-1"]
+    same(sweep("t", run, [Setting(lr=9.0)], *args(), run=one), first)  # a name is all that is looked at
 
 
 def test_after_a_failure_what_runs_is_given_and_nothing_begins():
@@ -170,11 +169,12 @@ def test_most_bounds_what_one_device_takes(monkeypatch):
 DEVICES = """
 import jax, numpy as np
 from offing.tune import engine
+from offing.tune.run import Run
 from offing.tune.sweep import sweep
 from test_engine import SETTINGS, Setting, args, run, same
 
 assert jax.local_device_count() == 4
-here, over = (sweep("t", run, SETTINGS, *args(), engine=engine.get(name)) for name in ("here", "devices"))
+here, over = (sweep("t", run, SETTINGS, *args(), run=Run(engine=engine.get(name))) for name in ("here", "devices"))
 same(here, over)
 which = lambda setting, x: jax.lax.axis_index("settings") + 0 * x  # known where the axis is cut, and only there
 one = engine.devices.run(which, [[engine.Chunk((0, 1, 2, 3, 4, 5, 6), (Setting(),) * 7, 8)]], (np.int32(0),))
@@ -252,15 +252,13 @@ def cluster():
 
 @needs_ray
 def test_on_ray_the_numbers_are_the_same(cluster):
-    shelf, told = Kept(), []
-    found = sweep(
-        "t", run, SETTINGS, *args(), shelf=shelf, engine=engine.get("ray"), progress=lambda *a: told.append(a[1])
-    )
+    cache, told = Kept(), []
+    found = sweep("t", run, SETTINGS, *args(), run=Run(cache, lambda *a: told.append(a[1]), engine.get("ray")))
     same(found, sweep("t", run, SETTINGS, *args()))
     assert told == [0, 1, 2, 3, 4, 5, 6]
     assert all(leaf.flags.owndata or leaf.base.flags.owndata for leaf in jax.tree.leaves(found[0]))
     seen = []
-    same(sweep("t", run, SETTINGS, *args(), shelf=shelf, engine=spied(seen)), found)
+    same(sweep("t", run, SETTINGS, *args(), run=Run(cache, engine=spied(seen))), found)
     assert seen == []  # what Ray did, another engine takes up
 
 
@@ -282,7 +280,7 @@ def test_a_planner_on_ray_learns_the_same(cluster):
     setting = planner.Hypers(updates=2, batch_size=5, width=3, depth=1)
     shared = (jax.random.key(2), data, posterior, posterior)
     here = sweep("plan", _planner(planner), [setting], *shared)
-    same(sweep("plan", _planner(planner), [setting], *shared, engine=engine.get("ray")), here)
+    same(sweep("plan", _planner(planner), [setting], *shared, run=Run(engine=engine.get("ray"))), here)
     assert here[0].held.shape == (2,)
 
 
@@ -300,7 +298,7 @@ def test_what_a_worker_cannot_do_is_said_in_one_line(cluster):
         width: int = 3
 
     with pytest.raises(BadInput) as told:
-        sweep("t", run, [Local()], *args(), engine=engine.get("ray"))
+        sweep("t", run, [Local()], *args(), run=Run(engine=engine.get("ray")))
     assert str(told.value) == "Local: workers cannot import it; define it in a module, not a script"
     groups = sweeping.chunks([Setting()])
     with pytest.raises(BadInput) as told:
@@ -346,7 +344,7 @@ def test_a_node_is_lost_and_the_numbers_are_the_same(cluster, tmp_path):
         nodes.remove_node(lost, allow_graceful=False)
         dead.extend(busy)
 
-    found = sweep("t", paused(notes, 0.5), settings, *args(), engine=engine.get("ray"), progress=kill)
+    found = sweep("t", paused(notes, 0.5), settings, *args(), run=Run(progress=kill, engine=engine.get("ray")))
     same(found, sweep("t", run, settings, *args()))
     assert len(dead) == 1
     begun = [line.split()[-1] for line in notes.read_text().splitlines() if line.startswith("begin")]

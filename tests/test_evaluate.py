@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kept import Shelf
+from kept import Kept
 
 import offing
 from offing.__main__ import main
@@ -21,6 +21,7 @@ from offing.report.evaluation_page import evaluation_page
 from offing.report.evaluation_words import more
 from offing.tune.judge import METHODS, acts_like, judge_all, logged, packed, unpacked
 from offing.tune.more_data import SHARES, thinned
+from offing.tune.run import Run
 from offing.types import BadInput, Box, Dataset, Policy, Task, Transition
 from offing.value.backtest import EPISODES, Backtest, backtest, cut
 from offing.value.horizon import horizon
@@ -61,8 +62,7 @@ def policies(log):
 
 @pytest.fixture(scope="module")
 def found(log, policies):
-    shelf = Shelf()
-    asked = {"scale": "smoke", "copies": 4, "shelf": shelf}
+    asked = {"scale": "smoke", "copies": 4, "run": Run(Kept())}
     return offing.evaluate(KEY, log, MODELS, policies, **asked), asked
 
 
@@ -110,13 +110,13 @@ def test_a_bag_of_transitions_gets_what_can_read_it(log, policies, found):
 
 def test_what_was_kept_is_not_done_again_and_gives_the_same(found, log, policies):
     result, asked = found
-    before = asked["shelf"].puts
+    before = asked["run"].cache.puts
     again = offing.evaluate(KEY, log, MODELS, policies, **asked)
-    assert asked["shelf"].puts == before
+    assert asked["run"].cache.puts == before
     assert evaluation_dict(again, FACTS) == evaluation_dict(result, FACTS)
 
 
-def test_a_judgement_survives_the_shelf(found):
+def test_a_judgement_survives_the_cache(found):
     for judged in found[0].estimates["lean"].values():
         back = unpacked(packed(judged))
         assert (back.health, back.notes) == (judged.health, judged.notes)

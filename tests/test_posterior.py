@@ -20,6 +20,7 @@ from offing.posterior.spaces import space
 from offing.tune import sweep as sweeping
 from offing.tune._held import certain, unseen
 from offing.tune.choose import best, rated
+from offing.tune.run import Run
 from offing.types import BadInput, Box, Dataset, Posterior, Predict, Task, Transition
 
 S, A = 3, 2
@@ -186,7 +187,7 @@ def test_one_trace_per_static_group(monkeypatch):
         return {"lr": hypers.lr * x, "of": jnp.full(hypers.width, hypers.own)}
 
     mixed = [THREE[0], replace(THREE[0], width=5), THREE[1], replace(THREE[2], width=5), THREE[2]]
-    found = sweeping.sweep("fit", run, mixed, np.float32(2), progress=lambda *a: told.append(a))
+    found = sweeping.sweep("fit", run, mixed, np.float32(2), run=Run(progress=lambda *a: told.append(a)))
     assert sweeping._program(run, 1)._cache_size() == 2
     assert sorted(width for width, kind in traces if kind == "BatchTracer") == [5, 7]
     assert len(traces) <= 4  # and at most once each for the shape of what comes out
@@ -196,7 +197,7 @@ def test_one_trace_per_static_group(monkeypatch):
 
 
 def test_a_kept_chunk_is_not_run_again():
-    class Shelf:
+    class Kept:
         def __init__(self):
             self.kept = {}
 
@@ -206,14 +207,14 @@ def test_a_kept_chunk_is_not_run_again():
         def put(self, name, arrays):
             self.kept[name] = list(arrays)
 
-    run, traces, shelf = (lambda hypers, x: {"lr": hypers.lr * x}), [], Shelf()
-    first = sweeping.sweep("fit", run, THREE, np.float32(2), shelf=shelf)
+    run, traces, cache = (lambda hypers, x: {"lr": hypers.lr * x}), [], Kept()
+    first = sweeping.sweep("fit", run, THREE, np.float32(2), run=Run(cache))
     spy = lambda hypers, x: traces.append(type(hypers.lr).__name__) or {"lr": hypers.lr * x}
-    del shelf.kept["fit-1-1"]  # as if killed before the second was done
-    again = sweeping.sweep("fit", spy, THREE, np.float32(2), shelf=shelf)
+    del cache.kept["fit-1-1"]  # as if killed before the second was done
+    again = sweeping.sweep("fit", spy, THREE, np.float32(2), run=Run(cache))
     assert same(first, again)
     assert traces.count("BatchTracer") == 1
-    assert sorted(shelf.kept) == ["fit-0-1", "fit-1-1", "fit-2-1"]
+    assert sorted(cache.kept) == ["fit-0-1", "fit-1-1", "fit-2-1"]
 
 
 # ---- what a fit may depend on

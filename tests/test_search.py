@@ -8,6 +8,7 @@ import pytest
 
 from offing.hypers import Uniform, grid, hypers
 from offing.tune import search
+from offing.tune.run import Run
 from offing.tune.spaces import read_space, space, space_of
 from offing.types import BadInput
 
@@ -112,7 +113,7 @@ def test_optuna_is_asked_for_where_it_is_missing(monkeypatch):
         search.get("optuna", SMALL)
 
 
-def test_a_batch_has_a_drawer_of_its_own():
+def test_a_batch_has_a_part_of_the_cache_of_its_own():
     class Names:
         def get(self, name):
             return [name]
@@ -120,10 +121,10 @@ def test_a_batch_has_a_drawer_of_its_own():
         def put(self, name, arrays):
             raise AssertionError
 
-    name = lambda settings: search.drawer(Names(), settings).get("plan-0-1")[0]
+    name = lambda settings: search.part(Run(Names()), settings).get("plan-0-1")[0]
     assert name([Setting(lr=1.0)]) == name([Setting(lr=1)])
     assert len({name([Setting()]), name([Setting(lr=1.0)]), name([Setting(), Setting()])}) == 3
-    assert search.drawer(None, [Setting()]) is None
+    assert search.part(Run(), [Setting()]) == Run()
 
 
 # ---- spaces

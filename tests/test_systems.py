@@ -3,10 +3,11 @@
 import jax
 import numpy as np
 import pytest
-from kept import Shelf
+from kept import Kept
 
 import offing
 from offing.tune.candidates import TABLE, pad_starts
+from offing.tune.run import Run
 
 MODELS = offing.space("smoke")[:2]
 PLANS = offing.rppo_space("smoke")
@@ -19,10 +20,10 @@ def log():
 
 @pytest.fixture(scope="module")
 def found(log):
-    shelf, told = Shelf(), []
+    cache, told = Kept(), []
     progress = lambda what, done, total: told.append((what, done, total))
-    result = offing.sorel(jax.random.key(0), log, MODELS, PLANS, copies=8, shelf=shelf, progress=progress)
-    return result, shelf, told
+    result = offing.sorel(jax.random.key(0), log, MODELS, PLANS, copies=8, run=Run(cache, progress))
+    return result, cache, told
 
 
 def test_it_says_what_was_run_and_how_far_it_is(found):
@@ -43,10 +44,10 @@ def test_the_kept_round_is_the_one_that_held_out_worlds_liked_best(found):
 
 
 def test_what_was_kept_is_not_done_again_and_gives_the_same(found, log):
-    result, shelf, _ = found
-    before = shelf.puts
-    again = offing.sorel(jax.random.key(0), log, MODELS, PLANS, copies=8, shelf=shelf)
-    assert shelf.puts == before
+    result, cache, _ = found
+    before = cache.puts
+    again = offing.sorel(jax.random.key(0), log, MODELS, PLANS, copies=8, run=Run(cache))
+    assert cache.puts == before
     assert before == len(MODELS) + 1 + len(PLANS)
     np.testing.assert_array_equal(again.predicted.returns.returns, result.predicted.returns.returns)
     jax.tree.map(np.testing.assert_array_equal, again.picked.params, result.picked.params)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from kept import Shelf
+from kept import Kept
 
 import offing
 from offing import planner as planners
@@ -18,6 +18,7 @@ from offing.posterior import spaces
 from offing.report.ranking import trial_dict
 from offing.report.ranking_page import order
 from offing.tune import systems
+from offing.tune.run import Run
 from offing.tune.search import Search
 from offing.tune.systems import chosen, overlapping
 from offing.tune.trials import RUNGS, Contender, Trial, try_all
@@ -40,8 +41,8 @@ def log():
 
 @pytest.fixture(scope="module")
 def found(log):
-    shelf = Shelf()
-    return offing.torel(jax.random.key(0), log, MODELS, [CONTENDER], copies=4, shelf=shelf), shelf
+    cache = Kept()
+    return offing.torel(jax.random.key(0), log, MODELS, [CONTENDER], copies=4, run=Run(cache)), cache
 
 
 def trials_of(found, log, **more):
@@ -58,10 +59,10 @@ def test_it_ranks_and_does_not_promise(found):
 
 
 def test_what_was_kept_is_not_done_again_and_gives_the_same(found, log):
-    result, shelf = found
-    before = shelf.puts
-    again = offing.torel(jax.random.key(0), log, MODELS, [CONTENDER], copies=4, shelf=shelf)
-    assert shelf.puts == before
+    result, cache = found
+    before = cache.puts
+    again = offing.torel(jax.random.key(0), log, MODELS, [CONTENDER], copies=4, run=Run(cache))
+    assert cache.puts == before
     assert [t.score for t in again.trials] == [t.score for t in result.trials]
 
 
@@ -180,13 +181,13 @@ def test_another_estimator_may_choose(found, log, monkeypatch):
         return [Judged(estimate, {}, ()) for estimate in worth]
 
     monkeypatch.setitem(systems.ESTIMATORS, "contrary", contrary)
-    shelf = found[1]
-    result = offing.torel(jax.random.key(0), log, MODELS, [CONTENDER], copies=4, shelf=shelf, select="contrary")
+    cache = found[1]
+    result = offing.torel(jax.random.key(0), log, MODELS, [CONTENDER], copies=4, run=Run(cache), select="contrary")
     assert result.index == len(SETTINGS) - 1
     assert [t.score for t in result.trials] == [0.0, 1.0, 2.0, 3.0]
     assert [t.returns.median for t in result.trials] == [t.score for t in found[0].trials]
     with pytest.raises(offing.BadInput, match="no such estimator"):
-        offing.torel(jax.random.key(0), log, MODELS, [CONTENDER], copies=4, shelf=shelf, select="crystal ball")
+        offing.torel(jax.random.key(0), log, MODELS, [CONTENDER], copies=4, run=Run(cache), select="crystal ball")
 
 
 def test_a_search_is_asked_batch_after_batch_and_goes_on_where_it_was(found, log):
@@ -200,7 +201,7 @@ def test_a_search_is_asked_batch_after_batch_and_goes_on_where_it_was(found, log
 
     search = Search("mine", ask, lambda settings, scores: told.extend(zip(settings, scores, strict=True)))
     contender = Contender("iql", iql.planner, (), search, tries=3, batch=2)
-    result = offing.torel(jax.random.key(0), log, MODELS, [contender], copies=4, shelf=found[1])
+    result = offing.torel(jax.random.key(0), log, MODELS, [contender], copies=4, run=Run(found[1]))
     assert asked[:2] == [2, 1]
     assert [setting for setting, _ in told] == list(SETTINGS[:3])
     np.testing.assert_allclose([score for _, score in told], [t.score for t in found[0].trials[:3]], rtol=1e-5)

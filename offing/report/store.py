@@ -96,7 +96,7 @@ def write_json(path: Path, told: Mapping[str, Any]) -> None:
 
 
 class Folder:
-    """A shelf on disk: finished chunks of one run, known by what the run was asked."""
+    """A cache on disk: finished chunks of one run, known by what the run was asked."""
 
     def __init__(self, out: Path, identity: str):
         self.path = out / WORK / identity

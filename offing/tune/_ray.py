@@ -20,7 +20,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..types import BadInput
-from .engine import Coming, Engine, Groups, Run, first_first, fitting, memory
+from .engine import Coming, Engine, Groups, Work, first_first, fitting, memory
 
 RETRIES = 5  # times that a chunk may lose its worker; one that kills every worker must end
 # What decides numbers, and where compiled programs are kept: a worker takes it over from here.
@@ -68,13 +68,13 @@ def _session() -> Iterator[None]:
         ray.shutdown()
 
 
-def _run(run: Run, groups: Groups, args: tuple[Any, ...]) -> Coming:
+def _run(work: Work, groups: Groups, args: tuple[Any, ...]) -> Coming:
     """Every chunk as a task; results in the order in which they come."""
     with _session():
         ray = _library()
         task = ray.remote(_serve).options(max_retries=RETRIES, **_needs())
         told = {name: getattr(jax.config, name) for name in SHARED if hasattr(jax.config, name)}
-        shared = [ray.put(run), ray.put(pack(args))]  # a list: Ray passes references on, not contents
+        shared = [ray.put(work), ray.put(pack(args))]  # a list: Ray passes references on, not contents
         pending = {task.remote(told, shared, chunk.stacked): chunk for chunk in first_first(groups)}
         try:
             while pending:

@@ -12,9 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..planner import Planned, plan
-from ..types import Dataset, Key, Planner, Policy, Posterior, Progress
+from ..types import Dataset, Key, Planner, Policy, Posterior
 from ..value.predictive import rollouts
-from .sweep import Shelf, sweep
+from .run import ALONE, Run
+from .sweep import sweep
 
 ROUNDS = 8  # how often a plan is held against worlds it was not trained in
 GLANCES = 16  # episodes a world, each time
@@ -41,8 +42,7 @@ def choose_policy(
     own: Posterior,
     held: Posterior,
     name: str = "",
-    shelf: Shelf | None = None,
-    progress: Progress | None = None,
+    run: Run = ALONE,
 ) -> PolicyChoice:
     """phi_III = argmax of the predictive median (Algorithms 1 and 2, second line).
 
@@ -51,8 +51,7 @@ def choose_policy(
     """
     worlds = [pad_starts(worlds) for worlds in (own, held)]
     on_device = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), *worlds))
-    run = _planner(planner)
-    planned = sweep("plan", run, settings, *on_device, shelf=shelf, progress=progress)
+    planned = sweep("plan", _planner(planner), settings, *on_device, run=run)
     scores = [float(np.max(np.nan_to_num(p.held, nan=-np.inf))) for p in planned]
     index = int(np.argmax(scores))
     width = data.steps.obs.shape[1]

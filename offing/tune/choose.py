@@ -16,10 +16,10 @@ from ..pil import PIL, chance, evidence, judge
 from ..posterior import ensemble
 from ..posterior._known import walled
 from ..posterior.replay import Replay
-from ..types import BadInput, Dataset, Key, Posterior, Progress
+from ..types import BadInput, Dataset, Key, Posterior
 from ._held import certain, unseen, with_scale
-from .engine import Engine
-from .sweep import Shelf, sweep
+from .run import ALONE, Run
+from .sweep import sweep
 
 PLENTY = 50_000  # rows of which a fifth more is no longer worth the time
 NEAR = 0.5  # nats a quantity: a setting that foretells worse than the best by more is no candidate
@@ -36,6 +36,8 @@ class PosteriorChoice(NamedTuple):
     replay: Replay | None  # of the picked one; None if the log has no runs of steps
     reference: int  # the setting nearest the log, which the noise was asked of
     notes: tuple[str, ...]
+    split: Split  # which rows it learned from and which were held out
+    whole: Split  # which rows the worlds that `refit` gives learned from, fold by fold
     share: float = 1.0  # of the unexplained residual that is chance, as the reference says
 
     @property
@@ -48,9 +50,7 @@ def choose_posterior(
     log: Log,
     settings: Sequence[ensemble.Hypers],
     seed: int = 0,
-    shelf: Shelf | None = None,
-    progress: Progress | None = None,
-    engine: Engine | None = None,
+    run: Run = ALONE,
 ) -> PosteriorChoice:
     """phi_I, phi_II = argmin PIL subject to E ~ V (Algorithms 1 and 2, first line), on held-out episodes,
     among settings that foretell about as well as the best does.
@@ -63,18 +63,18 @@ def choose_posterior(
         raise BadInput("settings with different numbers of folds cannot be compared: they hold out different rows")
     data, task = log.data, log.task
     parts, notes = split(data, seed, settings[0].folds)
+    whole = parts if data.rows > PLENTY else split(data, seed, settings[0].folds, held=0.0)[0]
     held, strange = take(data, parts.held), unseen(data, parts)
-    settings, done = rated(key, data, parts, settings, shelf, progress, engine)
+    settings, done = rated(key, data, parts, settings, run)
     rest = [i for i in range(len(settings)) if i not in done]
-    more = _fit("fit", key, data, parts, [settings[i] for i in rest], shelf, progress, engine) if rest else []
+    more = _fit("fit", key, data, parts, [settings[i] for i in rest], run) if rest else []
     fitted = [each for _, each in sorted({**done, **dict(zip(rest, more, strict=True))}.items())]
     worlds = [ensemble.posterior(f, h, data, task) for f, h in zip(fitted, settings, strict=True)]
 
     found = []
     for i, world in enumerate(worlds):
         found.append(evidence(world, held, strange))
-        if progress:
-            progress("score", i + 1, len(worlds))
+        run.tell("score", i + 1, len(worlds))
     reference = int(np.argmin(np.nan_to_num([np.sum(f.plain) for f in found], nan=np.inf)))
     share = float(with_scale(worlds[reference], key, held)[0].noise_scale)
     noise = chance(found[reference]._replace(share=share))
@@ -92,17 +92,16 @@ def choose_posterior(
     elif not scores[index].calibrated:
         who = "setting" if not any(s.calibrated for s in scores) else "setting that foretells well"
         notes.append(f"no {who} is calibrated; the one that foretells best is {scores[index].word}")
-    return PosteriorChoice(index, tuple(settings), scores, nll, picked, curve, reference, tuple(notes), share)
+    return PosteriorChoice(
+        index, tuple(settings), scores, nll, picked, curve, reference, tuple(notes), parts, whole, share
+    )
 
 
 def refit(
     key: Key,
     log: Log,
     choice: PosteriorChoice,
-    seed: int = 0,
-    shelf: Shelf | None = None,
-    progress: Progress | None = None,
-    engine: Engine | None = None,
+    run: Run = ALONE,
 ) -> Posterior:
     """The chosen setting, fitted once more, to folds of all rows: what was held out to choose it is not lost.
 
@@ -111,15 +110,9 @@ def refit(
     data, hypers = log.data, choice.points[choice.index]
     if data.rows > PLENTY:
         return choice.picked
-    fitted = _fit("refit", key, data, fitted_on(log, choice, seed), [hypers], shelf, progress, engine)[0]
+    fitted = _fit("refit", key, data, choice.whole, [hypers], run)[0]
     worlds = ensemble.posterior(fitted, hypers, data, log.task, float(choice.picked.noise_scale))
     return replace(worlds, ends_scale=choice.picked.ends_scale)
-
-
-def fitted_on(log: Log, choice: PosteriorChoice, seed: int = 0) -> Split:
-    """Which rows the worlds that `refit` gives learned from, fold by fold."""
-    held = {} if log.data.rows > PLENTY else {"held": 0.0}
-    return split(log.data, seed, choice.points[choice.index].folds, **held)[0]
 
 
 def best(totals: Sequence[float], balanced: Sequence[bool], nll: Sequence[float], near: float = np.inf) -> int:
@@ -142,9 +135,7 @@ def rated(
     data: Dataset,
     parts: Split,
     settings: Sequence[ensemble.Hypers],
-    shelf: Shelf | None = None,
-    progress: Progress | None = None,
-    engine: Engine | None = None,
+    run: Run = ALONE,
 ) -> tuple[list[ensemble.Hypers], dict[int, ensemble.Fitted]]:
     """The settings, those of one shape at the rate that suits it, where its plainest setting is likeliest; and
     what of them was fitted to find out, by their numbers.
@@ -160,7 +151,7 @@ def rated(
             first = group.index[alike.index(plain)]
             asked.append((group.index, first, [replace(plain, lr=plain.lr * rate) for rate in plain.rates]))
     tried = [setting for _, _, many in asked for setting in many]
-    fitted = iter(_fit("rate", key, data, parts, tried, shelf, progress, engine) if tried else [])
+    fitted = iter(_fit("rate", key, data, parts, tried, run) if tried else [])
     for index, first, many in asked:
         fits = [next(fitted) for _ in many]
         best = int(np.argmin(np.nan_to_num([float(np.mean(fit.nll)) for fit in fits], nan=np.inf)))
@@ -176,15 +167,13 @@ def _fit(
     data: Dataset,
     parts: Split,
     settings: Sequence[ensemble.Hypers],
-    shelf: Shelf | None,
-    progress: Progress | None,
-    engine: Engine | None,
+    run: Run,
 ) -> list[ensemble.Fitted]:
     """Every setting fitted to the folds of `parts`. What a fit does not read stays off the device."""
-    run = _fitter(bool(np.any(data.steps.done[: data.rows])), walled(data))
+    work = _fitter(bool(np.any(data.steps.done[: data.rows])), walled(data))
     each = max(s.folds * s.members for s in settings) * len(data.episode) * (data.steps.obs.shape[1] + 2) * 8
     args = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), parts._replace(held=np.zeros(0))))
-    return sweep(what, run, settings, *args, bytes_each=each, shelf=shelf, progress=progress, engine=engine)
+    return sweep(what, work, settings, *args, bytes_each=each, run=run)
 
 
 @cache

@@ -23,7 +23,7 @@ from jax.sharding import PartitionSpec as P
 from ..hypers import stack
 from ..types import BadInput
 
-Run = Callable[..., Any]  # (setting, *args) -> a tree of arrays
+Work = Callable[..., Any]  # (setting, *args) -> a tree of arrays
 
 
 class Chunk(NamedTuple):
@@ -49,10 +49,10 @@ Coming = Generator[Done, None, None]
 
 
 class Engine(NamedTuple):
-    """A place for chunks to run: `run(run, chunks by group, args)`."""
+    """A place for chunks to run: `run(work, chunks by group, args)`."""
 
     name: str
-    run: Callable[[Run, Groups, tuple[Any, ...]], Coming]
+    run: Callable[[Work, Groups, tuple[Any, ...]], Coming]
     # (settings, bytes of each, most a device should take) -> settings in a chunk; None: as for one device here
     width: Callable[[int, int, int], int] | None = None
     session: Callable[[], AbstractContextManager[Any]] = nullcontext  # several sweeps may share one
@@ -75,9 +75,9 @@ def fitting(count: int, bytes_each: int, space: int) -> int:
 
 
 @cache
-def program(run: Run, fixed: int) -> Callable[..., Any]:
+def program(work: Work, fixed: int) -> Callable[..., Any]:
     """The function over a stack of settings, compiled; the `fixed` arguments after them are shared."""
-    return jax.jit(jax.vmap(run, in_axes=(0, *[None] * fixed)))
+    return jax.jit(jax.vmap(work, in_axes=(0, *[None] * fixed)))
 
 
 def first_first(groups: Groups) -> list[Chunk]:
@@ -88,10 +88,10 @@ def first_first(groups: Groups) -> list[Chunk]:
 # ---- this process
 
 
-def _run_here(run: Run, groups: Groups, args: tuple[Any, ...]) -> Coming:
+def _run_here(work: Work, groups: Groups, args: tuple[Any, ...]) -> Coming:
     """On a CPU as many chunks side by side as there are cores, elsewhere one after the other."""
-    work = program(run, len(args))  # here, since threads that ask a cold cache at once each make their own
-    one = lambda chunk: (chunk, chunk.leaves(work(chunk.stacked, *args)))
+    compiled = program(work, len(args))  # here, since threads that ask a cold cache at once each make their own
+    one = lambda chunk: (chunk, chunk.leaves(compiled(chunk.stacked, *args)))
     order = first_first(groups)
     workers = (os.cpu_count() or 1) if jax.default_backend() == "cpu" else 1
     with ThreadPoolExecutor(workers) as pool:
@@ -127,20 +127,20 @@ def _stop(tasks: Sequence[Future[Done]]) -> None:
 # ---- all local devices
 
 
-def _over_devices(run: Run, groups: Groups, args: tuple[Any, ...]) -> Coming:
+def _over_devices(work: Work, groups: Groups, args: tuple[Any, ...]) -> Coming:
     """Chunk after chunk, each cut along its settings into as many parts as there are devices."""
     mesh = Mesh(np.asarray(jax.local_devices()), ("settings",))
-    work = _cut(run, len(args), mesh)
+    compiled = _cut(work, len(args), mesh)
     args = jax.device_put(args, NamedSharding(mesh, P()))
     apart = NamedSharding(mesh, P("settings"))
     for chunk in first_first(groups):
-        yield chunk, chunk.leaves(work(jax.device_put(chunk.stacked, apart), *args))
+        yield chunk, chunk.leaves(compiled(jax.device_put(chunk.stacked, apart), *args))
 
 
 @cache
-def _cut(run: Run, fixed: int, mesh: Mesh) -> Callable[..., Any]:
+def _cut(work: Work, fixed: int, mesh: Mesh) -> Callable[..., Any]:
     """The program of which every device runs its own settings, without a word to the others."""
-    each = jax.vmap(run, in_axes=(0, *[None] * fixed))
+    each = jax.vmap(work, in_axes=(0, *[None] * fixed))
     specs = (P("settings"), *[P()] * fixed)
     return jax.jit(jax.shard_map(each, mesh=mesh, in_specs=specs, out_specs=P("settings"), check_vma=False))
 

@@ -12,23 +12,22 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ..data import Behaviour, Log, behaviour, split, take
+from ..data import Behaviour, Log, behaviour, take
 from ..data.inspect import inspect
 from ..data.rules import Rules, rules
 from ..pil import PIL
 from ..posterior import ensemble
 from ..posterior.replay import Replay, replay
-from ..types import BadInput, Key, Policy, Posterior, Progress
+from ..types import BadInput, Key, Policy, Posterior
 from ..value import backtest as past
 from ..value._clone import Hypers as CloneHypers
 from ..value.estimate import Judged, ValueEstimate
 from ..value.horizon import Horizon, horizon
 from .candidates import pad_starts
-from .choose import PosteriorChoice, choose_posterior, fitted_on, refit
-from .engine import Engine
+from .choose import PosteriorChoice, choose_posterior, refit
 from .judge import METHODS, judge_all
 from .more_data import MoreData, more_data
-from .sweep import Shelf
+from .run import ALONE, Run
 
 FARTHEST = 256  # steps that logged actions are replayed for, at most
 
@@ -68,9 +67,7 @@ def evaluate(
     within: float | None = None,
     sampled: bool = False,
     forget: bool = False,
-    shelf: Shelf | None = None,
-    progress: Progress | None = None,
-    engine: Engine | None = None,
+    run: Run = ALONE,
 ) -> Evaluation:
     """Each policy's value by each method, from the log alone; `models` are the settings of worlds to choose from.
 
@@ -83,17 +80,15 @@ def evaluate(
     if not policies:
         raise BadInput("no policy to evaluate")
     k1, k2, k3, k4, k5 = jax.random.split(key, 5)
-    choice = choose_posterior(k1, log, models, seed, shelf, progress, engine)
-    worlds = refit(k1, log, choice, seed, shelf, progress, engine)
+    choice = choose_posterior(k1, log, models, seed, run)
+    worlds = refit(k1, log, choice, run)
     tables = pad_starts(worlds)
     asked = dict.fromkeys(("predictive", *methods))
-    jury = judge_all(
-        k2, log, policies, tables, list(asked), scale, choice.pil, copies, sampled, forget, shelf, progress
-    )
+    jury = judge_all(k2, log, policies, tables, list(asked), scale, choice.pil, copies, sampled, forget, run)
     now = {name: _return(judged["predictive"]) for name, judged in jury.judged.items()}
-    tested = _backtest(k3, log, choice, worlds, seed, level, scale, shelf)
-    curve = _replay(k4, log, choice, seed)
-    more = more_data(k5, log, choice, policies, now, level, within, sampled, seed, shelf, progress, engine)
+    tested = _backtest(k3, log, choice, worlds, level, scale)
+    curve = _replay(k4, log, choice)
+    more = more_data(k5, log, choice, policies, now, level, within, sampled, seed, run)
     return Evaluation(
         estimates=jury.judged,
         left_out=jury.left_out,
@@ -105,7 +100,7 @@ def evaluate(
         behaviour=behaviour(log.data, log.task),
         inspected=inspect(log, seed),
         rules=rules(log, seed),
-        foretold=foretold(log, choice, seed),
+        foretold=foretold(log, choice),
         level=level,
         notes=(*log.notes, *choice.notes),
     )
@@ -121,12 +116,10 @@ def _backtest(
     log: Log,
     choice: PosteriorChoice,
     worlds: Posterior,
-    seed: int,
     level: float,
     scale: str,
-    shelf: Shelf | None,
 ) -> past.Backtest | str:
-    parts = fitted_on(log, choice, seed)
+    parts = choice.whole
     seen = np.zeros((worlds.folds, log.data.rows), bool)
     seen[:, parts.valid[: int(parts.valid_size)]] = True
     for fold, size in enumerate(parts.sizes):
@@ -138,18 +131,16 @@ def _backtest(
         return str(error)
 
 
-def _replay(key: Key, log: Log, choice: PosteriorChoice, seed: int) -> Replay | None:
+def _replay(key: Key, log: Log, choice: PosteriorChoice) -> Replay | None:
     """Held-out action sequences replayed for as long as the task lasts, in worlds that did not see them."""
-    parts, _ = split(log.data, seed, choice.points[choice.index].folds)
     longest = min(FARTHEST, log.task.horizon)
     scale = (float(choice.picked.noise_scale),)
-    return replay(key, choice.picked, take(log.data, parts.held), longest, tried=scale)
+    return replay(key, choice.picked, take(log.data, choice.split.held), longest, tried=scale)
 
 
-def foretold(log: Log, choice: PosteriorChoice, seed: int) -> float:
+def foretold(log: Log, choice: PosteriorChoice) -> float:
     """Share of the variance of next observations that the worlds foretell on held-out rows; 0 for a constant."""
-    parts, _ = split(log.data, seed, choice.points[choice.index].folds)
-    steps = take(log.data, parts.held).steps
+    steps = take(log.data, choice.split.held).steps
     after, change = np.asarray(steps.next_obs, np.float64), np.asarray(steps.next_obs - steps.obs, np.float64)
     moves = after.var(0) > 1e-12 * (1 + np.square(after).mean(0))
     if not moves.any():

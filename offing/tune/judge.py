@@ -12,14 +12,14 @@ import numpy as np
 
 from ..data import Log
 from ..pil import PIL
-from ..types import BadInput, BadPolicy, Key, Policy, Posterior, Progress
+from ..types import BadInput, BadPolicy, Key, Policy, Posterior
 from ..value import dice, fqe, importance
 from ..value._pool import memoryless, remembers
 from ..value._view import alone
 from ..value.estimate import Judged, ValueEstimate
 from ..value.estimators import ESTIMATORS, WEIGHTED
 from ..value.predictive import Predictive, predictive
-from .sweep import Shelf
+from .run import ALONE, Run
 
 METHODS = ("predictive", *ESTIMATORS)
 FORGETFUL = ("fqe", "dualdice")  # they judge what acts on the observation alone
@@ -67,8 +67,7 @@ def judge_all(
     copies: int = 256,
     sampled: bool = False,
     forget: bool = False,
-    shelf: Shelf | None = None,
-    progress: Progress | None = None,
+    run: Run = ALONE,
 ) -> Jury:
     """Every policy by every method; with `forget`, FQE and DualDICE empty the memory of one that remembers."""
     jury = Jury({name: {} for name in policies}, {name: {} for name in policies})
@@ -91,7 +90,7 @@ def judge_all(
             if not forget:
                 jury.left_out[name][method] = REMEMBERS
         try:
-            found = kept(shelf, f"judged-{method}", lambda m=method, a=able: ask(m, a) if a else [])
+            found = kept(run, f"judged-{method}", lambda m=method, a=able: ask(m, a) if a else [])
         except BadPolicy:  # not the method's fault, nor the log's
             raise
         except BadInput as error:  # the log is not one that this method can read
@@ -100,8 +99,7 @@ def judge_all(
         for name, told in zip(able, found, strict=True):
             notes = (FORGOTTEN, *told.notes) if name in others else told.notes
             jury.judged[name][method] = told._replace(notes=notes)
-        if progress:
-            progress("judge", number + 1, len(methods))
+        run.tell("judge", number + 1, len(methods))
     return jury
 
 
@@ -125,17 +123,16 @@ def acts_like(policy: Policy, log: Log) -> str:
     return hashlib.sha256(np.asarray(action, np.float32).tobytes()).hexdigest()[:16]
 
 
-# ---- on the shelf
+# ---- in the cache
 
 
-def kept(shelf: Shelf | None, name: str, work: Callable[[], list[Judged]]) -> list[Judged]:
-    """What is on the shelf, or else the work's result, which is then put there."""
-    there = None if shelf is None else shelf.get(name)
+def kept(run: Run, name: str, work: Callable[[], list[Judged]]) -> list[Judged]:
+    """What is in the cache, or else the work's result, which is then put there."""
+    there = run.get(name)
     if there is not None:
         return [unpacked(there[i : i + PIECES]) for i in range(0, len(there), PIECES)]
     found = work()
-    if shelf is not None:
-        shelf.put(name, [array for one in found for array in packed(one)])
+    run.put(name, [array for one in found for array in packed(one)])
     return found
 
 

@@ -16,20 +16,20 @@ import jax
 import numpy as np
 from scipy import stats
 
-from ..data import Log, Split, behaviour, split, take
+from ..data import Log, Split, behaviour, take
 from ..data.dataset import runs
 from ..pil import PIL, evidence, judge
 from ..posterior import ensemble
 from ..posterior._known import walled
-from ..types import Dataset, Key, Policy, Posterior, Progress
+from ..types import Dataset, Key, Policy, Posterior
 from ..value.estimate import ValueEstimate
 from ..value.law import Law, Needed, fit, needed
 from ..value.predictive import estimates, rolled
 from ._held import unseen
 from .candidates import pad_starts
-from .choose import PosteriorChoice, fitted_on
-from .engine import Engine
-from .sweep import Shelf, sweep
+from .choose import PosteriorChoice
+from .run import ALONE, Run
+from .sweep import sweep
 
 SHARES = (0.25, 0.5)  # of the rows, beside all of them; with fewer, nets fail in ways that follow no law
 REPLICATES = 200
@@ -78,21 +78,19 @@ def more_data(
     within: float | None = None,
     sampled: bool = False,
     seed: int = 0,
-    shelf: Shelf | None = None,
-    progress: Progress | None = None,
-    engine: Engine | None = None,
+    run: Run = ALONE,
 ) -> MoreData:
     """Rows that an interval of `within` either way would take, by extrapolation; half of what it is, if not said.
 
     `now` is what each policy is worth by all rows.
     """
     data, (k1, k2) = log.data, jax.random.split(key)
-    parts, _ = split(data, seed, choice.points[choice.index].folds)
+    parts = choice.split
     held, shares = take(data, parts.held), np.array([*SHARES, 1.0])
-    worlds = [*_fewer(k1, log, choice, parts, seed, shelf, progress, engine), choice.picked]
+    worlds = [*_fewer(k1, log, choice, parts, seed, run), choice.picked]
     strange = unseen(data, parts)
     losses = [judge(evidence(world, held, strange), choice.pil.noise, choice.share) for world in worlds]
-    whole = fitted_on(log, choice, seed).sizes.sum()  # what worlds learn from once nothing is held out
+    whole = choice.whole.sizes.sum()  # what worlds learn from once nothing is held out
     rows = data.rows * shares * parts.sizes.sum() / whole
     refitted = bool(rows[-1] < data.rows)
     at = np.r_[rows, data.rows] if refitted else rows
@@ -103,8 +101,7 @@ def more_data(
             found = rolled(jax.random.fold_in(k2, i), policy, pad_starts(world), COPIES, sampled)[0]
             told.append(_told(found, world, log, loss, shares[i]))
         widths[name] = _width([*told, now[name]] if refitted else told, at, now[name], level, within)
-        if progress:
-            progress("widths", len(widths), len(policies))
+        run.tell("widths", len(widths), len(policies))
     return MoreData(rows, tuple(losses), fit(rows, np.array([loss.total for loss in losses])), widths)
 
 
@@ -114,17 +111,15 @@ def _fewer(
     choice: PosteriorChoice,
     parts: Split,
     seed: int,
-    shelf: Shelf | None,
-    progress: Progress | None,
-    engine: Engine | None,
+    run: Run,
 ) -> list[Posterior]:
     """The worlds that each of SHARES of the rows would have given."""
     data, setting = log.data, choice.points[choice.index]
     entries = [Entry(setting, thinned(data, parts, share, seed)) for share in SHARES]
-    run = _fitter(bool(np.any(data.steps.done[: data.rows])), walled(data))
+    work = _fitter(bool(np.any(data.steps.done[: data.rows])), walled(data))
     args = jax.device_put((key, data._replace(starts=np.zeros((0, 1)))))
     each = setting.folds * setting.members * len(data.episode) * (data.steps.obs.shape[1] + 2) * 8
-    fitted = sweep("rows", run, entries, *args, bytes_each=each, shelf=shelf, progress=progress, engine=engine)
+    fitted = sweep("rows", work, entries, *args, bytes_each=each, run=run)
     scale = float(choice.picked.noise_scale)
     worlds = [ensemble.posterior(each, setting, data, log.task, scale) for each in fitted]
     return [replace(each, ends_scale=choice.picked.ends_scale) for each in worlds]

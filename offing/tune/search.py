@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 from ..hypers import Uniform
 from ..hypers import draw as draw_settings
 from ..types import BadInput
+from .run import Run
 from .spaces import Axis, Space
-from .sweep import Drawer, Shelf
 
 ATTEMPTS = 20  # times that a sampler is asked for one setting that it has not given before
 
@@ -39,10 +39,9 @@ def seek(
     return settings, scores
 
 
-def drawer(shelf: Shelf | None, settings: Sequence[Any]) -> Shelf | None:
-    """The part of a shelf that belongs to one batch: named after its settings, so that no other batch reads it."""
-    name = hashlib.sha256(repr(list(settings)).encode()).hexdigest()[:12]
-    return None if shelf is None else Drawer(shelf, name)
+def part(run: Run, settings: Sequence[Any]) -> Run:
+    """The run with the part of its cache that belongs to one batch, named after its settings."""
+    return run.part(hashlib.sha256(repr(list(settings)).encode()).hexdigest()[:12])
 
 
 # ---- searches

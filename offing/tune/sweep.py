@@ -2,45 +2,23 @@
 
 On a GPU a chunk is as many settings as fit, under one `vmap`. On a CPU it is one setting, since there `vmap`
 over settings costs rather than pays. Where chunks run is the engine's business. The result of every setting goes
-to the shelf by itself, so that a killed sweep goes on where it was, on any engine and in chunks of any width.
+to the cache by itself, so that a killed sweep goes on where it was, on any engine and in chunks of any width.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import jax
-import numpy as np
 
 from ..hypers import groups, stack
-from ..types import Progress
-from .engine import Chunk, Engine, here, widest
+from .engine import Chunk, widest
 from .engine import program as _program
+from .run import ALONE, Run
 
 WIDEST = 18  # settings under one vmap: beyond this an H200 gains little, and compile and memory grow
-
-
-class Shelf(Protocol):
-    """Where finished results are kept: arrays by name. `offing.report.store.Folder` is one."""
-
-    def get(self, name: str) -> list[np.ndarray] | None: ...
-
-    def put(self, name: str, arrays: Sequence[np.ndarray]) -> None: ...
-
-
-class Drawer(NamedTuple):
-    """A part of a shelf: for sweeps of the same name over other settings, such as the batches of a search."""
-
-    shelf: Shelf
-    name: str
-
-    def get(self, name: str) -> list[np.ndarray] | None:
-        return self.shelf.get(f"{self.name}-{name}")
-
-    def put(self, name: str, arrays: Sequence[np.ndarray]) -> None:
-        self.shelf.put(f"{self.name}-{name}", arrays)
 
 
 def chunks(
@@ -68,55 +46,50 @@ def chunks(
 
 def sweep(
     what: str,
-    run: Callable[..., Any],
+    work: Callable[..., Any],
     settings: Sequence[Any],
     *args: Any,
     bytes_each: int = 0,
     most: int = WIDEST,
-    shelf: Shelf | None = None,
-    progress: Progress | None = None,
-    engine: Engine | None = None,
+    run: Run = ALONE,
 ) -> list[Any]:
-    """`run(setting, *args)` for every setting, as numpy; each static group is compiled once."""
-    tell = progress or (lambda *_: None)
-    tell(what, 0, len(settings))
-    shapes = _shapes(run, settings, args)
-    results = [_recall(shelf, f"{what}-{i}-1", shape) for i, shape in enumerate(shapes)]
+    """`work(setting, *args)` for every setting, as numpy; each static group is compiled once."""
+    run.tell(what, 0, len(settings))
+    shapes = _shapes(work, settings, args)
+    results = [_recall(run, f"{what}-{i}-1", shape) for i, shape in enumerate(shapes)]
     left = {i for i, result in enumerate(results) if result is None}
     finished = len(settings) - len(left)
     if finished:
-        tell(what, finished, len(settings))
+        run.tell(what, finished, len(settings))
     if not left:
         return results
-    engine = engine or here
-    with engine.session():
-        grouped = chunks(settings, bytes_each, most, engine.width, left)
-        with closing(engine.run(run, grouped, args)) as coming:
+    with run.engine.session():
+        grouped = chunks(settings, bytes_each, most, run.engine.width, left)
+        with closing(run.engine.run(work, grouped, args)) as coming:
             for chunk, leaves in coming:
                 for place, i in enumerate(chunk.index):
                     results[i] = jax.tree.unflatten(
                         jax.tree.structure(shapes[i]), [leaf[place] for leaf in leaves]
                     )
-                    if shelf is not None:
-                        shelf.put(f"{what}-{i}-1", [leaf[place : place + 1] for leaf in leaves])
+                    run.put(f"{what}-{i}-1", [leaf[place : place + 1] for leaf in leaves])
                 finished += len(chunk.index)
-                tell(what, finished, len(settings))
+                run.tell(what, finished, len(settings))
     return results
 
 
-def _shapes(run: Callable[..., Any], settings: Sequence[Any], args: tuple[Any, ...]) -> list[Any]:
+def _shapes(work: Callable[..., Any], settings: Sequence[Any], args: tuple[Any, ...]) -> list[Any]:
     """The shape of every setting's result: a tree of [1, ...]. Chunks of one setting share this trace."""
     shapes: list[Any] = [None] * len(settings)
     for group in groups(settings):
-        shape = jax.eval_shape(_program(run, len(args)), stack(group.settings[:1]), *args)
+        shape = jax.eval_shape(_program(work, len(args)), stack(group.settings[:1]), *args)
         for i in group.index:
             shapes[i] = shape
     return shapes
 
 
-def _recall(shelf: Shelf | None, name: str, shape: Any) -> Any:
-    """A result from the shelf, or None if there is none of that shape."""
-    leaves = shelf.get(name) if shelf is not None else None
+def _recall(run: Run, name: str, shape: Any) -> Any:
+    """A result from the cache, or None if there is none of that shape."""
+    leaves = run.get(name)
     if leaves is None:
         return None
     wanted = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(shape)]

@@ -12,14 +12,13 @@ from .. import planner as planners
 from ..data import Behaviour, Log, behaviour
 from ..pil import PIL
 from ..posterior import ensemble
-from ..types import BadInput, Key, Policy, Posterior, Progress
+from ..types import BadInput, Key, Policy, Posterior
 from ..value.estimators import ESTIMATORS
 from ..value.predictive import Predictive, predictive
 from .candidates import PolicyChoice, choose_policy, pad_starts
 from .choose import PosteriorChoice, choose_posterior, refit
-from .engine import Engine
 from .judge import logged
-from .sweep import Shelf
+from .run import ALONE, Run
 from .trials import Contender, Trial, seek_all, strangers, try_all
 
 
@@ -51,16 +50,15 @@ def sorel(
     plans: Sequence[Any],
     seed: int = 0,
     copies: int = 256,
-    shelf: Shelf | None = None,
-    progress: Progress | None = None,
+    run: Run = ALONE,
 ) -> Result:
     """Algorithm 1: phi_I, phi_II by PIL; a Bayes-adaptive policy planned in the posterior, phi_III by predictive
     median; and that median as its value. Nothing here touches an environment.
     """
     k1, k2 = jax.random.split(key)
-    posterior = choose_posterior(k1, log, models, seed, shelf, progress)
-    worlds = refit(k1, log, posterior, seed, shelf, progress)
-    return planned(k2, log, posterior, worlds, plans, copies, shelf, progress)
+    posterior = choose_posterior(k1, log, models, seed, run)
+    worlds = refit(k1, log, posterior, run)
+    return planned(k2, log, posterior, worlds, plans, copies, run)
 
 
 def planned(
@@ -70,13 +68,12 @@ def planned(
     worlds: Posterior,
     plans: Sequence[Any],
     copies: int = 256,
-    shelf: Shelf | None = None,
-    progress: Progress | None = None,
+    run: Run = ALONE,
 ) -> Result:
     """Algorithm 1 from its second line on: what is planned in, and promised by, a posterior that is there."""
     k1, k2 = jax.random.split(key)
     own, held = worlds.fold(0), worlds.fold(1)
-    policy = choose_policy(k1, planners.get("rppo"), plans, log.data, own, held, "rppo", shelf, progress)
+    policy = choose_policy(k1, planners.get("rppo"), plans, log.data, own, held, "rppo", run)
     predicted = predictive(
         k2,
         policy.picked,
@@ -126,9 +123,7 @@ def torel(
     halve: bool = False,
     select: str = "predictive",
     level: float = 0.9,
-    shelf: Shelf | None = None,
-    progress: Progress | None = None,
-    engine: Engine | None = None,
+    run: Run = ALONE,
 ) -> Ranking:
     """Algorithm 2: phi_I, phi_II by PIL; any planner's phi_III by predictive median; a ranking, never a GO.
 
@@ -137,14 +132,14 @@ def torel(
     if select not in ("predictive", *ESTIMATORS):
         raise BadInput(f"{select}: no such estimator; there are predictive, {', '.join(ESTIMATORS)}")
     k1, k2, k3, k4 = jax.random.split(key, 4)
-    posterior = choose_posterior(k1, log, models, seed, shelf, progress, engine)
-    worlds = refit(k1, log, posterior, seed, shelf, progress, engine)
+    posterior = choose_posterior(k1, log, models, seed, run)
+    worlds = refit(k1, log, posterior, run)
 
-    def attempt(contenders: Sequence[Contender], shelf: Shelf | None) -> list[Trial]:
-        found = try_all(k2, log, contenders, worlds, posterior.pil, seeds, copies, halve, shelf, progress, engine)
+    def attempt(contenders: Sequence[Contender], run: Run) -> list[Trial]:
+        found = try_all(k2, log, contenders, worlds, posterior.pil, seeds, copies, halve, run)
         return found if select == "predictive" else _by(k3, select, found, log)
 
-    trials = seek_all(contenders, attempt, shelf)
+    trials = seek_all(contenders, attempt, run)
     index = chosen(trials)
     picked = trials[index].policy
     imagines = next(c.planner.imagines for c in contenders if c.name == trials[index].planner)

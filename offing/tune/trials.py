@@ -21,13 +21,13 @@ import numpy as np
 from ..data import Log, behaviour
 from ..pil import PIL
 from ..planner import turns
-from ..types import Dataset, Key, Planner, Policy, Posterior, Progress
+from ..types import Dataset, Key, Planner, Policy, Posterior
 from ..value.estimate import ValueEstimate
 from ..value.predictive import Rollouts, estimates, rollouts
 from .candidates import pad_starts
-from .engine import Engine
-from .search import Search, drawer, seek
-from .sweep import Shelf, sweep
+from .run import ALONE, Run
+from .search import Search, part, seek
+from .sweep import sweep
 
 RUNGS = (0.25, 0.5, 1.0)  # of a trial's updates, at which half of the trials stop
 MOST = 64  # settings under one vmap: their nets are small
@@ -83,21 +83,19 @@ class Ran(NamedTuple):
     found: Rollouts
 
 
-def seek_all(
-    contenders: Sequence[Contender], attempt: Callable[..., list[Trial]], shelf: Shelf | None
-) -> list[Trial]:
+def seek_all(contenders: Sequence[Contender], attempt: Callable[..., list[Trial]], run: Run) -> list[Trial]:
     """The trials of all contenders: those with a search are asked batch after batch, the rest go together.
 
-    `attempt(contenders, shelf)` trains and scores.
+    `attempt(contenders, run)` trains and scores.
     """
     plain = [contender for contender in contenders if contender.search is None]
-    trials = attempt(plain, shelf) if plain else []
+    trials = attempt(plain, run) if plain else []
     for contender in contenders:
         if contender.search is None:
             continue
 
         def score(asked: list[Any], contender: Contender = contender) -> list[float]:
-            more = attempt([contender._replace(settings=tuple(asked))], drawer(shelf, asked))
+            more = attempt([contender._replace(settings=tuple(asked))], part(run, asked))
             trials.extend(more)
             return [float(np.mean([t.score for t in more if t.setting == setting])) for setting in asked]
 
@@ -114,9 +112,7 @@ def try_all(
     seeds: int = 1,
     copies: int = 64,
     halve: bool = False,
-    shelf: Shelf | None = None,
-    progress: Progress | None = None,
-    engine: Engine | None = None,
+    run: Run = ALONE,
 ) -> list[Trial]:
     """Every setting of every contender, `seeds` times, trained and scored; in the order given, seed after seed."""
     plans = [(c, setting, seed) for c in contenders for setting in c.settings for seed in range(seeds)]
@@ -135,19 +131,17 @@ def try_all(
             if not mine:
                 continue
             judge = judges[contender.planner.imagines]
-            run = _stretch(contender.planner, begin, end, copies)
+            work = _stretch(contender.planner, begin, end, copies)
             what = contender.name if not halve else f"{contender.name} to {end:.0%}"
             ran = sweep(
                 what,
-                run,
+                work,
                 [entries[i] for i in mine],
                 *args,
                 judge,
                 bytes_each=_bytes(contender, data, judge, copies),
                 most=MOST,
-                shelf=shelf,
-                progress=progress,
-                engine=engine,
+                run=run,
             )
             for i, one in zip(mine, ran, strict=True):
                 entries[i] = entries[i]._replace(state=one.state)
