@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from ..types import BadInput, Dataset, Task
+from .columns import Columns
 
 HELD = 20_000  # rows held out, at most
 VALID = 4_096  # rows that validate, at most
@@ -26,6 +27,7 @@ class Log(NamedTuple):
     notes: tuple[str, ...]
     fingerprint: str
     logp: np.ndarray | None = None  # [N]  log-probability of every logged action, where the log says it
+    columns: Columns = Columns()  # what the numbers are: names, encodings, and the way back
 
 
 class Split(NamedTuple):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...types import BadInput, Box, Dataset, Discrete, Task, Transition
+from ..columns import plain_columns
 from ..dataset import Log, fingerprint
 from ..schema import ALIASES as WORDS
 from ..schema import QUESTION, ROLES, Schema
@@ -154,7 +155,8 @@ def from_arrays(
     steps = Transition(obs, action, reward, next_obs, next_action, terminated.astype(np.float32))
     data = Dataset(steps, starts, episode, np.asarray(len(obs), np.int32))
     task = Task(horizon, discount, space)
-    return Log(data, task, name, tuple(notes), fingerprint(data, task, logp), logp)
+    columns_of = plain_columns(obs.shape[1], space)
+    return Log(data, task, name, tuple(notes), fingerprint(data, task, logp), logp, columns_of)
 
 
 def _named(given: Mapping[str, Any], name: str) -> tuple[dict[str, Any], list[str]]:

@@ -14,6 +14,7 @@ import pyarrow.csv as csv
 import pyarrow.parquet as pq
 
 from ...types import BadInput
+from ..columns import table_columns
 from ..dataset import Log
 from ..schema import QUESTION, Schema, complete
 from . import TABLES
@@ -110,7 +111,12 @@ def _log(parts: list[tuple[Any, ...]], name: str, schema: Schema, budget: int, s
                 first += piece.num_rows
 
     rows = Rows(name, whole.roles, read, min(MOST, sum(most for _, _, most, _ in parts)), {}, notes)
-    return collect(rows, whole, budget, seed)
+    log = collect(rows, whole, budget, seed)
+    used = {*whole.names("obs"), *whole.names("action")}
+    others = [column for column in kinds if column not in used]
+    width = log.data.steps.obs.shape[1]
+    named = table_columns(whole.names("obs"), whole.names("action"), width, log.task.actions, others)
+    return log._replace(columns=named)
 
 
 def _role(piece: pa.RecordBatch, names: tuple[str, ...], where: str, first: int) -> np.ndarray:
