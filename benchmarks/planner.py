@@ -23,7 +23,7 @@ import numpy as np
 from offing.hypers import stack
 from offing.nets import Layer
 from offing.planner import rppo
-from offing.planner._presets import PAPER
+from offing.planner.rppo import PAPER
 from offing.posterior import ensemble
 from offing.posterior._known import Known, Scale
 from offing.types import Box, Dataset, Posterior, Task, Transition

@@ -31,7 +31,7 @@ import offing
 from offing.hypers import asdict
 from offing.online.play import play
 from offing.planner import rppo
-from offing.planner._presets import rppo_space
+from offing.planner import space as planner_space
 from offing.report.store import write
 from offing.report.verdict import verdict
 from offing.tune.candidates import pad_starts
@@ -76,7 +76,7 @@ def run(suite: str, task: str, rows: int, seed: int, given: Any) -> list[tuple[d
     print(f"{task} {rows} {seed}: worlds {posterior.pil.word}, {time.perf_counter() - began:.0f} s", flush=True)
     key = jax.random.split(jax.random.key(seed))[1]  # as `sorel` has it
     for core in given.cores or plan["cores"]:
-        settings = rppo_space(scale, core)
+        settings = planner_space("rppo", scale, core=core)
         result = planned(key, log, posterior, worlds, settings)
         said = result.predicted.returns
         sweep = [

@@ -1,7 +1,7 @@
 """offing: fully offline reinforcement learning. A log in; a policy, what it will earn, and whether to trust that.
 
 log = offing.load("offing:pendulum", rows=1_000)
-result = offing.sorel(jax.random.key(0), log, offing.space("quick"), offing.rppo_space("quick"))
+result = offing.sorel(jax.random.key(0), log, offing.space("quick"), offing.planner_space("rppo", "quick"))
 result.predicted.returns.median, result.predicted.returns.interval(0.9)
 offing.verdict(result.pil, result.predicted, result.behaviour).word
 """
@@ -10,8 +10,7 @@ from .data import Log, load, samples, split, take
 from .hypers import draw, grid
 from .pil import PIL, pil, regret_bound
 from .planner import get as get_planner
-from .planner._presets import rppo_space
-from .planner._spaces import space as planner_space
+from .planner import space as planner_space
 from .posterior.spaces import space
 from .report.results import load_policy
 from .report.store import load_posterior
@@ -63,7 +62,6 @@ __all__ = [
     "planner_space",
     "predictive",
     "regret_bound",
-    "rppo_space",
     "samples",
     "sorel",
     "space",

@@ -118,8 +118,8 @@ def sorel(command: Sorel) -> int:
     import jax
 
     from . import __version__
+    from . import planner as planners
     from .data import broken
-    from .planner._presets import rppo_space
     from .posterior.spaces import space
     from .report import results, store
     from .report.verdict import EXIT, verdict
@@ -135,7 +135,8 @@ def sorel(command: Sorel) -> int:
         raise BadInput(f"--baseline {command.baseline}: not a number")
     where = engine.get(command.engine)
     log = _load(command)
-    models, plans = space(command.scale, log.data.rows), rppo_space(command.scale, command.core)
+    models = space(command.scale, log.data.rows)
+    plans = planners.space("rppo", command.scale, core=command.core)
     asked = ("sorel", command.baseline, command.level)
     run = store.identity(log.fingerprint, command.seed, [*models, *plans], __version__, *asked)
     done, folder = _begun(command, run, results.found(command.out))
@@ -213,7 +214,6 @@ def _contenders(command: Torel) -> list[Any]:
     from dataclasses import replace
 
     from . import planner as planners
-    from .planner._spaces import space
     from .tune.search import get
     from .tune.spaces import read_space
     from .tune.trials import Contender
@@ -225,7 +225,10 @@ def _contenders(command: Torel) -> list[Any]:
     if not command.space.endswith(".toml"):
         if command.search != "grid":
             raise BadInput(f"--search {command.search}: goes with a --space file that describes a space")
-        return [Contender(n, planners.get(n), tuple(space(n, command.space, **fixed))) for n in command.planner]
+        return [
+            Contender(n, planners.get(n), tuple(planners.space(n, command.space, **fixed)))
+            for n in command.planner
+        ]
     found = read_space(command.space)
     if command.planner != (found.planner,):
         raise BadInput(

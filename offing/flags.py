@@ -9,6 +9,17 @@ from typing import Annotated, Literal
 import tyro
 from tyro.conf import Positional
 
+from . import planner as planners
+
+Planners = Annotated[
+    tuple[str, ...],
+    tyro.conf.UseAppendAction,
+    tyro.conf.arg(
+        help=f"Which algorithm to tune ({', '.join(planners.names())}); give it several times, and the algorithm "
+        "is chosen too."
+    ),
+]
+
 
 @dataclass(frozen=True)
 class Collect:
@@ -95,9 +106,7 @@ class Torel(OfALog):
 
     out: Path
     """Folder for result.json, report.html, the chosen policy and the posterior."""
-    planner: tyro.conf.UseAppendAction[tuple[str, ...]]
-    """Which algorithm to tune (bc, iql, rebrac, td3bc, cql, sacn, edac, mopo, morel, combo); give it several
-    times, and the algorithm is chosen too."""
+    planner: Planners
     space: str = "default"
     """Which settings to try: default, for a CPU; paper, the paper's grids, for a GPU; smoke, two that train for a
     moment; or a TOML file that describes a space of one planner."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -159,12 +159,26 @@ class Policy:
         return jax.tree.map(lambda leaf: jax.numpy.broadcast_to(leaf, (*shape, *leaf.shape)), self.memory)
 
 
-class Planner(NamedTuple):
-    """Pure functions and a class of hyperparameters; `hypers.updates` is how often `update` is called."""
+@dataclass(frozen=True, eq=False)  # equal to itself alone: compiled programs are found again by it
+class Planner:
+    """Pure functions, a class of hyperparameters, and all that others need to know of the planner.
 
-    Hypers: Any
+    `hypers.updates` is how often `update` is called. Command line, help, pages and tests read what stands here;
+    nothing else repeats it.
+    """
+
+    name: str
+    words: str  # one line that says what it does
+    Hypers: type
     init: Callable[..., Any]  # (key, hypers, data, posterior) -> state
     update: Callable[..., tuple[Any, dict[str, Array]]]  # (key, hypers, state, data, posterior) -> state, metrics
     policy: Callable[..., Policy]  # (hypers, state, task) -> Policy
     blank: Callable[..., Policy]  # (hypers, width of obs, task) -> a Policy of that shape, all zeros
+    spaces: Mapping[
+        str, Callable[[], Sequence[Any]]
+    ]  # by scale: settings to choose among, of one structure or few
+    reports: tuple[str, ...]  # the metrics that `update` gives
     imagines: bool = True  # whether `update` looks into the posterior: worlds that it saw do not judge it
+    remembers: bool = False  # whether its policies can have a memory
+    actions: tuple[type, ...] = (Box, Discrete)  # kinds that it can plan for
+    candidate: tuple[str, ...] = ()  # scales at which `sorel` tries it, where nobody says otherwise

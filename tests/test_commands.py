@@ -163,7 +163,7 @@ def test_sorel_writes_what_it_promises(solved):
         told = result[name]
         assert told.keys() >= {"median", "mean", "interval", "level", "epistemic", "aleatoric", "stderr"}
         assert told["interval"][0] <= told["median"] <= told["interval"][1]
-    assert len(result["policy"]["settings"]) == len(offing.rppo_space("smoke"))
+    assert len(result["policy"]["settings"]) == len(offing.planner_space("rppo", "smoke"))
     page = (out / "report.html").read_text()
     assert result["verdict"]["word"] in page
     assert "online samples used: 0" in page

@@ -13,7 +13,7 @@ import pytest
 import offing
 from offing.data import Log, behaviour, broken
 from offing.pil import PIL
-from offing.planner._presets import SMALL as PLAN
+from offing.planner.rppo import SMALL as PLAN
 from offing.posterior import linear
 from offing.posterior.spaces import SMALL
 from offing.tune.candidates import pad_starts

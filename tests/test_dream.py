@@ -10,9 +10,8 @@ import pytest
 
 from offing.hypers import stack
 from offing.nets import Layer
-from offing.planner import _dream, combo, mopo, morel
+from offing.planner import _dream, combo, mopo, morel, space
 from offing.planner._parts import Scale
-from offing.planner._spaces import space
 from offing.posterior.walk import apart, fixed, halting, penalised
 from offing.types import Box, Dataset, Discrete, Posterior, Predict, Seen, Task, Transition
 

@@ -26,8 +26,7 @@ import offing
 from offing.hypers import asdict
 from offing.online.play import Played
 from offing.pil import PIL
-from offing.planner._presets import rppo_space
-from offing.planner._spaces import space
+from offing.planner import space
 from offing.posterior import linear
 from offing.report.store import save_columns
 from offing.types import Box, Discrete, Policy, Seen, Task
@@ -225,7 +224,7 @@ def test_brax_pools_are_judged_without_a_simulator(tmp_path, monkeypatch, capsys
     hopping(tmp_path / "hopper.npz")
     task, at = Task(20, 0.9, Box((-1.0, -1.0), (1.0, 1.0))), {"task": "hopper", "rows": 240, "seed": 0}
     swept = {"suite": "brax", **at, "planner": "iql", "settings": [asdict(s) for s in space("iql", "smoke")]}
-    plan = rppo_space("smoke", "linear")[0]
+    plan = space("rppo", "smoke", core="linear")[0]
     planned = {"suite": "brax", **at, "core": "linear", "scale": "smoke", "settings": [asdict(plan)]}
     iql = tuned_offline.offing.get_planner("iql")
     blank = [iql.blank(s, 3, task) for s in space("iql", "smoke")]

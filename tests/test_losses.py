@@ -69,15 +69,15 @@ def test_critics_say_what_they_should_of_actions_choices_and_probabilities():
 
 
 def test_bc():
-    loss, _ = run(lambda: bc.actor_loss(HALF, rows(), BOX))
+    loss, _ = run(lambda: bc.actor_loss(HALF, rows(), jnp.ones(2), BOX))
     np.testing.assert_allclose(loss, -stats.norm(0.5, 2).logpdf([0.5, -0.5]).mean(), rtol=1e-5)
-    loss, _ = run(lambda: bc.actor_loss(THIRDS, rows(action=CHOSEN), CHOICES))
+    loss, _ = run(lambda: bc.actor_loss(THIRDS, rows(action=CHOSEN), jnp.ones(2), CHOICES))
     np.testing.assert_allclose(loss, np.log(4), rtol=1e-5)
 
 
 def test_a_log_that_always_does_the_same_has_a_likelihood():
     sure = HALF._replace(log_std=np.array([-50.0]))
-    loss, _ = run(lambda: bc.actor_loss(sure, rows(action=np.full((2, 1), 0.5)), BOX))
+    loss, _ = run(lambda: bc.actor_loss(sure, rows(action=np.full((2, 1), 0.5)), jnp.ones(2), BOX))
     np.testing.assert_allclose(loss, -stats.norm(0.5, np.exp(-5)).logpdf(0.5), rtol=1e-5)
 
 
@@ -197,7 +197,7 @@ def test_cql_over_a_box_estimates_the_integral():
     np.testing.assert_allclose(gap, np.mean(np.subtract(above, logged)), atol=0.02)
 
 
-def test_cql_targets_actor_and_heat():
+def test_cql_targets_actor_and_temperature():
     b, hypers = rows(action=CHOSEN), cql.Hypers(discount=0.5)
     state = SimpleNamespace(actor=SimpleNamespace(params=THIRDS), slow=TRIPLES)
     np.testing.assert_allclose(cql.targets(jax.random.key(0), hypers, state, b, CHOICES), [1 + 0.5 * 3, 3])
@@ -205,7 +205,7 @@ def test_cql_targets_actor_and_heat():
     expected = 0.5 * np.log(0.5) + 0.5 * np.log(0.25)
     np.testing.assert_allclose(logp, expected, rtol=1e-5)
     np.testing.assert_allclose(loss, 2 * expected - (1.75 + 3) / 2, rtol=1e-5)
-    loss, _ = run(lambda: cql.heat_loss(jnp.asarray(2.0), logp, CHOICES))
+    loss, _ = run(lambda: cql.temperature_loss(jnp.asarray(2.0), logp, CHOICES))
     np.testing.assert_allclose(loss, -2 * (expected + 0.3 * np.log(3)), rtol=1e-5)
     assert cql.calm(BOX) == -1
 

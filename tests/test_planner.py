@@ -13,7 +13,7 @@ from offing import planner as planners
 from offing.hypers import names, stack
 from offing.nets import Layer
 from offing.planner import _memory, plan, rppo
-from offing.planner._presets import PAPER, SCALES, rppo_space
+from offing.planner.rppo import PAPER
 from offing.types import (
     BadInput,
     Box,
@@ -193,7 +193,7 @@ def test_shapes_are_fixed_and_metrics_are_scalars(name, kind, hypers):
     state = jax.eval_shape(planner.init, key, hypers, data, posterior)
     after, metrics = jax.eval_shape(planner.update, key, hypers, state, data, posterior)
     assert shapes(after) == shapes(state)
-    assert metrics
+    assert set(metrics) == set(planner.reports) != set()
     assert {leaf.shape for leaf in metrics.values()} == {()}
     assert all(jnp.issubdtype(leaf.dtype, jnp.floating) for leaf in metrics.values())
     assert hypers.updates == SIZES["updates"]
@@ -308,7 +308,9 @@ def test_what_was_before_an_episode_is_not_seen_in_it(trained, last):
 def test_the_folder_is_the_registry():
     assert "rppo" in planners.names()
     assert not [name for name in planners.names() if name.startswith("_")]
-    assert all(isinstance(planners.get(name), Planner) for name in planners.names())
+    for name in planners.names():
+        assert isinstance(planners.get(name), Planner)
+        assert planners.get(name).name == name
     with pytest.raises(BadInput, match="rppo"):
         planners.get("_plan")
 
@@ -539,18 +541,18 @@ def test_per_step_copies_change_worlds():
     np.testing.assert_allclose(rows["reward"].mean(1), 1.0)  # but each step sees every world alike
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("scale", rppo.planner.spaces)
 def test_a_named_space_is_distinct_settings(scale):
-    found = rppo_space(scale)
+    found = planners.space("rppo", scale)
     assert len({(*jax.tree.leaves(s), jax.tree.structure(s)) for s in found}) == len(found) >= 2
     assert scale != "paper" or len(found) == 16
 
 
-@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("scale", rppo.planner.spaces)
 def test_a_named_space_has_the_core_asked_for_and_wastes_no_segment(scale):
-    found = rppo_space(scale)
+    found = planners.space("rppo", scale)
     for core in _memory.CORES:
-        only = rppo_space(scale, core)
+        only = planners.space("rppo", scale, core=core)
         assert {s.core for s in only} == {core}
         assert len(set(only)) == len(only)
     for setting in (*found, *PAPER.values()):
@@ -560,8 +562,8 @@ def test_a_named_space_has_the_core_asked_for_and_wastes_no_segment(scale):
 
 
 def test_a_space_that_does_not_exist_is_told_which_do():
-    with pytest.raises(BadInput, match=", ".join(SCALES)):
-        rppo_space("huge")
+    with pytest.raises(BadInput, match=", ".join(rppo.planner.spaces)):
+        planners.space("rppo", "huge")
 
 
 # ---- two hypotheses: what memory is worth

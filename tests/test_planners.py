@@ -13,8 +13,7 @@ from test_planner import log_of as noise_of
 
 from offing import planner as planners
 from offing.hypers import asdict, groups, names, stack
-from offing.planner import _parts
-from offing.planner._spaces import SCALES, SPACES, space
+from offing.planner import _parts, space
 from offing.report.results import RESULT, load_policy
 from offing.report.store import actions_dict, keep, write_json
 from offing.types import BadInput, Box, Dataset, Discrete, Seen, Task
@@ -27,6 +26,7 @@ ODD = {
 MORE = {"steps": 4, "every": 2, "retain": 2, "critics": 3, "draws": 2}  # of these a planner takes what it has
 COMPILED = {(name, kind) for name, kind, _ in SOME}
 OTHERS = [(name, k) for name in planners.names() for k in ("box", "discrete") if (name, k) not in COMPILED]
+OF_ROWS = [name for name in planners.names() if not planners.get(name).remembers]
 KINDS = {"box": Box((-3.0, 0.25), (5.0, 0.5)), "discrete": Discrete(2)}
 
 
@@ -199,15 +199,25 @@ def test_slow_weights_follow():
 # ---- named spaces
 
 
-@pytest.mark.parametrize("name", sorted(SPACES))
+@pytest.mark.parametrize("name", OF_ROWS)
 def test_spaces_are_distinct_settings_of_one_program(name):
-    for scale in SCALES:
+    for scale in planners.get(name).spaces:
         found = space(name, scale)
         assert len(set(found)) == len(found) >= 2
         assert {type(setting) for setting in found} == {planners.get(name).Hypers}
         assert len(groups(found)) == 1
     assert len(space(name, "smoke")) == 2
     assert 4 <= len(space(name, "default")) <= 12
+
+
+@pytest.mark.parametrize("name", planners.names())
+def test_a_planner_says_what_it_is(name):
+    planner = planners.get(name)
+    assert planner.words
+    assert planner.words[-1] not in ".!"
+    assert {"smoke", "quick", "standard", "large", "paper"} <= set(planner.spaces)
+    assert set(planner.candidate) <= set(planner.spaces)
+    assert set(planner.actions) <= {Box, Discrete}
 
 
 def test_the_papers_grids_are_the_papers():
@@ -223,7 +233,7 @@ def test_a_space_takes_what_is_fixed_and_says_what_there_is():
     assert len(space("iql", "default", beta=3.0)) == 2  # what is then alike is there once
     with pytest.raises(BadInput, match="there are bc"):
         space("nobody")
-    with pytest.raises(BadInput, match="smoke, default, paper"):
+    with pytest.raises(BadInput, match="smoke, quick, standard, large, paper"):
         space("iql", "huge")
     with pytest.raises(BadInput, match="gamma"):
         space("iql", "smoke", gamma=0.9)

@@ -34,10 +34,10 @@ def flat(values):
     return linear(jnp.zeros((*values.shape, 1)), values)
 
 
-def state(actor, critic, heat=1.0) -> sacn.State:
+def state(actor, critic, temperature=1.0) -> sacn.State:
     scale = Scale(jnp.zeros(1), jnp.ones(1), jnp.ones(()))
     return sacn.State(
-        start(actor), start(critic), critic, start(jnp.log(jnp.asarray(heat))), scale, jnp.asarray(0)
+        start(actor), start(critic), critic, start(jnp.log(jnp.asarray(temperature))), scale, jnp.asarray(0)
     )
 
 
@@ -77,8 +77,8 @@ def test_the_actors_loss_is_the_least_value_and_what_certainty_costs():
 
 
 @pytest.mark.parametrize("actions", [BOX, TWO, Discrete(7)])
-def test_heat_rises_while_there_is_too_little_entropy_and_falls_after(actions):
-    slope = lambda entropy: jax.grad(lambda x: sacn.heat_loss(x, jnp.array([-entropy]), actions)[0])(0.0)
+def test_temperature_rises_while_there_is_too_little_entropy_and_falls_after(actions):
+    slope = lambda entropy: jax.grad(lambda x: sacn.temperature_loss(x, jnp.array([-entropy]), actions)[0])(0.0)
     assert slope(calm(actions) - 0.1) < 0 < slope(calm(actions) + 0.1)
 
 
@@ -100,7 +100,7 @@ def test_one_update_moves_everything_it_should_and_follows_slowly():
     after, metrics = learn(before)
     assert {name: jnp.shape(value) for name, value in metrics.items()} == dict.fromkeys(metrics, ())
     assert int(after.count) == 1
-    assert float(after.heat.params) != float(before.heat.params)
+    assert float(after.temperature.params) != float(before.temperature.params)
     for slow, old, new in zip(*map(jax.tree.leaves, (after.slow, before.slow, after.critic.params)), strict=True):
         assert float(jnp.max(jnp.abs(new - old))) > 0
         np.testing.assert_allclose(slow, old + HYPERS.polyak * (new - old), rtol=1e-5, atol=1e-7)

@@ -10,7 +10,7 @@ from offing.tune.candidates import TABLE, pad_starts
 from offing.tune.run import Run
 
 MODELS = offing.space("smoke")[:2]
-PLANS = offing.rppo_space("smoke")
+PLANS = offing.planner_space("rppo", "smoke")
 
 
 @pytest.fixture(scope="module")

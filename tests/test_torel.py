@@ -12,8 +12,7 @@ from kept import Kept
 import offing
 from offing import planner as planners
 from offing.__main__ import main
-from offing.planner import iql
-from offing.planner._spaces import space
+from offing.planner import iql, space
 from offing.posterior import spaces
 from offing.report.ranking import trial_dict
 from offing.report.ranking_page import order
@@ -82,7 +81,7 @@ def test_whoever_survives_halving_learned_what_it_would_have_learned_alone(found
 def test_worlds_that_a_planner_saw_do_not_judge_it_and_all_judge_one_that_saw_none(found, log):
     worlds = found[0].worlds
     assert trials_of(found, log)[0].returns.returns.shape[0] == worlds.members
-    looks = CONTENDER._replace(planner=iql.planner._replace(imagines=True), settings=SETTINGS[:1])
+    looks = CONTENDER._replace(planner=replace(iql.planner, imagines=True), settings=SETTINGS[:1])
     mine = try_all(jax.random.key(5), log, [looks], worlds, copies=4)[0]
     assert mine.returns.returns.shape[0] == worlds.members // 2
     fooled = jax.tree.map(lambda leaf: jnp.asarray(leaf).at[: worlds.members // 2].multiply(3.0), worlds.theta)

@@ -17,7 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from ..hypers import hypers
-from ..types import Array, Box, Dataset, Discrete, Key, Planner, Policy, Posterior, Seen, Step, Task, Transition
+from ..types import Array, Box, Dataset, Discrete, Key, Policy, Posterior, Seen, Step, Task, Transition
 from . import sacn
 from ._parts import Act, Scale, drawn, inner, taken
 from ._plan import UNROLL
@@ -68,6 +68,7 @@ class State(NamedTuple):
     known: Any  # what a survey of the log found
 
 
+REPORTS = (*sacn.REPORTS, "imagined", "ended")
 World = Callable[[Any, Posterior, Any], Step]  # (hypers, worlds, what a survey found) -> how rollouts step
 Survey = Callable[[Key, Dataset, Posterior], Any]
 
@@ -77,12 +78,19 @@ def nothing(key: Key, data: Dataset, posterior: Posterior) -> tuple[()]:
     return ()
 
 
-def dreaming(
-    kind: type, world: World, survey: Survey = nothing, critic_loss: sacn.Loss = sacn.critic_loss
-) -> Planner:
-    """The planner that learns in such worlds, with hyperparameters of that kind.
+class Functions(NamedTuple):
+    """Of a planner that learns in worlds."""
 
-    One call of its `update` is a refresh and `every` gradient steps.
+    init: Callable[..., State]
+    update: Callable[..., tuple[State, dict[str, Array]]]
+    policy: Callable[..., Policy]
+    blank: Callable[..., Policy]
+
+
+def dreaming(world: World, survey: Survey = nothing, critic_loss: sacn.Loss = sacn.critic_loss) -> Functions:
+    """The functions of a planner that learns in such worlds, with these critics.
+
+    One call of `update` is a refresh and `every` gradient steps.
     """
 
     def init(key: Key, hypers: Any, data: Dataset, posterior: Posterior) -> State:
@@ -112,7 +120,7 @@ def dreaming(
         """What has been learned so far, as a policy."""
         return sacn.policy(hypers, state.sac, task)
 
-    return Planner(kind, init, update, policy, sacn.blank)
+    return Functions(init, update, policy, sacn.blank)
 
 
 # ---- imagine

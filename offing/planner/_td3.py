@@ -35,6 +35,8 @@ from ._parts import (
     taken,
 )
 
+REPORTS = ("critic", "actor", "q")
+
 
 class State(NamedTuple):
     actor: Learner

@@ -11,10 +11,11 @@ from typing import Any
 
 import jax.numpy as jnp
 
-from ..hypers import hypers
+from ..hypers import grid, hypers
 from ..posterior.walk import fixed
-from ..types import Array, Box, Discrete, Transition
+from ..types import Array, Box, Discrete, Planner, Transition
 from . import _dream, sacn
+from ._sizes import LARGE_DREAM, LONG_DREAM, SMALL_DREAM, TINY_DREAM
 
 
 @hypers
@@ -36,4 +37,19 @@ def critic_loss(
     return loss + hypers.conservative * (mean(~logged) - mean(logged)), q
 
 
-planner = _dream.dreaming(Hypers, lambda hypers, worlds, _: fixed(worlds), critic_loss=critic_loss)
+functions = _dream.dreaming(lambda hypers, worlds, _: fixed(worlds), critic_loss=critic_loss)
+planner = Planner(
+    name="combo",
+    words="soft actor-critic in worlds whose steps are worth less than logged ones",
+    Hypers=Hypers,
+    **functions._asdict(),
+    spaces={
+        "smoke": lambda: grid(Hypers(**TINY_DREAM), conservative=(0.5, 5.0)),
+        "quick": lambda: grid(Hypers(**SMALL_DREAM), conservative=(0.5, 5.0)),
+        "standard": lambda: grid(Hypers(**SMALL_DREAM), conservative=(0.1, 0.5, 2.0, 5.0)),
+        "large": lambda: grid(Hypers(**LARGE_DREAM), conservative=(0.5, 5.0)),
+        # the weights that Yu et al. (2021) compare
+        "paper": lambda: grid(Hypers(**LONG_DREAM), conservative=(0.5, 1.0, 5.0)),
+    },
+    reports=_dream.REPORTS,
+)

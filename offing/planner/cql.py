@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..hypers import hypers
+from ..hypers import grid, hypers
 from ..optim import Learner, adam, descend, start
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Policy, Posterior, Task, Transition
 from ._parts import (
@@ -36,6 +36,7 @@ from ._parts import (
     scale_of,
     squashed,
 )
+from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE
 
 
 @hypers
@@ -57,7 +58,7 @@ class Hypers:
 class State(NamedTuple):
     actor: Learner
     critic: Learner
-    heat: Learner  # [] log of the temperature
+    temperature: Learner  # [] log of the temperature
     slow: Any  # the critics' target weights
     scale: Scale
     count: Array  # []  updates so far
@@ -90,11 +91,11 @@ def update(
     aim = targets(k2, hypers, state, b, actions)
     against = None if isinstance(actions, Discrete) else rivals(k3, hypers.draws, state.actor.params, b, actions)
     critic, q_loss, gap = descend(state.critic, step, critic_loss, hypers, b, aim, against, actions)
-    heat = jnp.exp(state.heat.params)
-    actor, pi_loss, logp = descend(state.actor, slower, actor_loss, k4, b, critic.params, heat, actions)
-    warmer, _, _ = descend(state.heat, slower, heat_loss, logp, actions)
+    temperature = jnp.exp(state.temperature.params)
+    actor, pi_loss, logp = descend(state.actor, slower, actor_loss, k4, b, critic.params, temperature, actions)
+    warmer, _, _ = descend(state.temperature, slower, temperature_loss, logp, actions)
     slow = follow(state.slow, critic.params, hypers.polyak)
-    metrics = {"critic": q_loss, "gap": gap, "actor": pi_loss, "heat": heat, "q": aim.mean()}
+    metrics = {"critic": q_loss, "gap": gap, "actor": pi_loss, "temperature": temperature, "q": aim.mean()}
     return State(actor, critic, warmer, slow, state.scale, state.count + 1), metrics
 
 
@@ -133,17 +134,17 @@ def critic_loss(
 
 
 def actor_loss(
-    actor: Actor, key: Key, b: Transition, critic: Any, heat: Array, actions: Box | Discrete
+    actor: Actor, key: Key, b: Transition, critic: Any, temperature: Array, actions: Box | Discrete
 ) -> tuple[Array, Array]:
     """Worth much and not too sure; also its mean log-probability."""
     action, logp = squashed(key, actor, b.obs, actions)
     q = critics(critic, b.obs, action, actions).min(0)
-    return jnp.mean(heat * logp - q), logp.mean()
+    return jnp.mean(temperature * logp - q), logp.mean()
 
 
-def heat_loss(log_heat: Array, logp: Array, actions: Box | Discrete) -> tuple[Array, None]:
+def temperature_loss(log_temperature: Array, logp: Array, actions: Box | Discrete) -> tuple[Array, None]:
     """Warmer where the actor is surer than `calm`."""
-    return -log_heat * (logp + calm(actions)), None
+    return -log_temperature * (logp + calm(actions)), None
 
 
 def policy(hypers: Hypers, state: State, task: Task) -> Policy:
@@ -156,4 +157,23 @@ def blank(hypers: Hypers, width: int, task: Task) -> Policy:
     return blank_of("squashed", hidden(hypers), width, task)
 
 
-planner = Planner(Hypers, init, update, policy, blank, imagines=False)
+planner = Planner(
+    name="cql",
+    words="conservative Q-learning: actions that were not logged are worth less",
+    Hypers=Hypers,
+    init=init,
+    update=update,
+    policy=policy,
+    blank=blank,
+    spaces={
+        "smoke": lambda: grid(Hypers(**TINY, draws=2), conservative=(0.5, 5.0)),
+        "quick": lambda: grid(Hypers(**BRIEF, draws=4, actor_pace=0.3), conservative=(0.5, 5.0)),
+        "standard": lambda: grid(Hypers(**SMALL, draws=4, actor_pace=0.3), conservative=(0.1, 0.5, 2.0, 5.0)),
+        "large": lambda: grid(Hypers(**LARGE), conservative=(0.5, 5.0)),
+        # the weights that the authors' code names for locomotion (Kumar et al., 2020)
+        "paper": lambda: grid(Hypers(**WHOLE), conservative=(5.0, 10.0)),
+    },
+    reports=("critic", "gap", "actor", "temperature", "q"),
+    imagines=False,
+    candidate=("standard",),
+)

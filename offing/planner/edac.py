@@ -15,11 +15,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..hypers import hypers
+from ..hypers import grid, hypers
 from ..nets import tower
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Posterior, Transition
 from . import sacn
 from ._parts import choices, minibatch
+from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE
 
 
 @hypers
@@ -32,7 +33,7 @@ class Hypers(sacn.Hypers):
 def update(
     key: Key, hypers: Hypers, state: sacn.State, data: Dataset, posterior: Posterior
 ) -> tuple[sacn.State, dict[str, Array]]:
-    """One step of critics, actor and heat on one minibatch."""
+    """One step of critics, actor and temperature on one minibatch."""
     actions = posterior.task.actions
     k1, k2 = jax.random.split(key)
     b = minibatch(k1, data, hypers.batch_size, state.scale, actions)
@@ -68,4 +69,22 @@ def alike(slope: Array) -> Array:
     return jnp.mean(pairs) / max(slope.shape[0] - 1, 1)
 
 
-planner = Planner(Hypers, sacn.init, update, sacn.policy, sacn.blank, imagines=False)
+planner = Planner(
+    name="edac",
+    words="soft actor-critic with critics that are made to differ beside the log",
+    Hypers=Hypers,
+    init=sacn.init,
+    update=update,
+    policy=sacn.policy,
+    blank=sacn.blank,
+    spaces={
+        "smoke": lambda: grid(Hypers(**TINY, critics=2), eta=(0.0, 1.0)),
+        "quick": lambda: grid(Hypers(**BRIEF, critics=5), eta=(0.1, 1.0)),
+        "standard": lambda: grid(Hypers(**SMALL, critics=5), polyak=(0.005, 0.02), eta=(0.1, 1.0, 5.0)),
+        "large": lambda: grid(Hypers(**LARGE), eta=(0.1, 1.0)),
+        # the weights that An et al. (2021) compare
+        "paper": lambda: grid(Hypers(**WHOLE), eta=(0.0, 1.0, 5.0)),
+    },
+    reports=sacn.REPORTS,
+    imagines=False,
+)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..hypers import hypers
+from ..hypers import grid, hypers
 from ..nets import mlp_init, tower
 from ..optim import Learner, adam, cosine, descend, start
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Policy, Posterior, Task, Transition
@@ -30,6 +30,7 @@ from ._parts import (
     policy_of,
     scale_of,
 )
+from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE
 
 
 @hypers
@@ -122,4 +123,23 @@ def blank(hypers: Hypers, width: int, task: Task) -> Policy:
     return blank_of("gaussian", hidden(hypers), width, task)
 
 
-planner = Planner(Hypers, init, update, policy, blank, imagines=False)
+planner = Planner(
+    name="iql",
+    words="implicit Q-learning: a clone weighted by how much better than usual an action was",
+    Hypers=Hypers,
+    init=init,
+    update=update,
+    policy=policy,
+    blank=blank,
+    spaces={
+        "smoke": lambda: grid(Hypers(**TINY), expectile=(0.7, 0.9)),
+        "quick": lambda: grid(Hypers(**BRIEF), beta=(3.0, 30.0), expectile=(0.9,)),
+        "standard": lambda: grid(Hypers(**SMALL), beta=(3.0, 10.0, 30.0), expectile=(0.7, 0.9)),
+        "large": lambda: grid(Hypers(**LARGE), beta=(3.0, 10.0), expectile=(0.7, 0.9)),
+        # the paper's table of grids
+        "paper": lambda: grid(Hypers(**WHOLE), beta=(0.5, 3.0, 10.0), expectile=(0.5, 0.7, 0.9)),
+    },
+    reports=("value", "critic", "actor", "q"),
+    imagines=False,
+    candidate=("quick", "standard", "large"),
+)

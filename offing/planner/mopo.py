@@ -5,9 +5,11 @@ r(s, a) - penalty * max_m |std_m(s, a)|
 
 from __future__ import annotations
 
-from ..hypers import hypers
+from ..hypers import grid, hypers
 from ..posterior.walk import penalised
+from ..types import Planner
 from . import _dream
+from ._sizes import LARGE_DREAM, LONG_DREAM, SMALL_DREAM, TINY_DREAM
 
 
 @hypers
@@ -18,4 +20,20 @@ class Hypers(_dream.Hypers):
     raw: bool = False  # as in the paper; see `walk.penalised`
 
 
-planner = _dream.dreaming(Hypers, lambda hypers, worlds, _: penalised(worlds, hypers.penalty, hypers.raw))
+functions = _dream.dreaming(lambda hypers, worlds, _: penalised(worlds, hypers.penalty, hypers.raw))
+planner = Planner(
+    name="mopo",
+    words="soft actor-critic in worlds where doubt costs",
+    Hypers=Hypers,
+    **functions._asdict(),
+    spaces={
+        "smoke": lambda: grid(Hypers(**TINY_DREAM), penalty=(0.5, 5.0)),
+        "quick": lambda: grid(Hypers(**SMALL_DREAM), penalty=(0.5, 5.0)),
+        "standard": lambda: grid(Hypers(**SMALL_DREAM), length=(1.0, 5.0), penalty=(0.5, 5.0)),
+        "large": lambda: grid(Hypers(**LARGE_DREAM), penalty=(0.5, 5.0)),
+        # the paper's table of grids
+        "paper": lambda: grid(Hypers(**LONG_DREAM, raw=True), length=(1.0, 3.0, 5.0), penalty=(1.0, 5.0)),
+    },
+    reports=_dream.REPORTS,
+    candidate=("large",),
+)

@@ -10,11 +10,12 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from ..hypers import hypers
+from ..hypers import grid, hypers
 from ..posterior.walk import apart, halting
-from ..types import Array, Dataset, Key, Posterior
+from ..types import Array, Dataset, Key, Planner, Posterior
 from . import _dream
 from ._parts import drawn
+from ._sizes import LARGE_DREAM, LONG_DREAM, SMALL_DREAM, TINY_DREAM
 
 LOOK = 10_000  # logged steps of which the worlds are asked
 
@@ -36,6 +37,25 @@ def survey(key: Key, data: Dataset, posterior: Posterior) -> Array:
     return apart(posterior, said.mean).max()
 
 
-planner = _dream.dreaming(
-    Hypers, lambda hypers, worlds, most: halting(worlds, most / hypers.pessimism, hypers.offset), survey
+functions = _dream.dreaming(
+    lambda hypers, worlds, most: halting(worlds, most / hypers.pessimism, hypers.offset), survey
+)
+planner = Planner(
+    name="morel",
+    words="soft actor-critic in worlds that halt where they differ",
+    Hypers=Hypers,
+    **functions._asdict(),
+    spaces={
+        "smoke": lambda: grid(Hypers(**TINY_DREAM), pessimism=(0.0, 5.0)),
+        "quick": lambda: grid(Hypers(**SMALL_DREAM), offset=(-50.0, -500.0)),
+        "standard": lambda: grid(Hypers(**SMALL_DREAM), pessimism=(0.5, 2.0), offset=(-50.0, -500.0)),
+        "large": lambda: grid(Hypers(**LARGE_DREAM), pessimism=(0.5, 5.0)),
+        # the paper's table of grids
+        "paper": lambda: grid(
+            Hypers(**LONG_DREAM),
+            pessimism=(0.0, 5.0, 10.0, 15.0, 20.0, 25.0),
+            offset=(-30.0, -50.0, -100.0, -200.0),
+        ),
+    },
+    reports=_dream.REPORTS,
 )

@@ -14,10 +14,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..hypers import hypers
+from ..hypers import grid, hypers
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Posterior, Transition
 from . import _td3
 from ._parts import Actor, best, critics
+from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE
 
 
 @hypers
@@ -54,4 +55,27 @@ def actor_loss(
     return jnp.mean(hypers.actor_bc * _td3.unlike(action, b.action, actions) - q / size), None
 
 
-planner = Planner(Hypers, _td3.init, update, _td3.policy, _td3.blank, imagines=False)
+planner = Planner(
+    name="rebrac",
+    words="TD3 whose actor and critics are both held to the log",
+    Hypers=Hypers,
+    init=_td3.init,
+    update=update,
+    policy=_td3.policy,
+    blank=_td3.blank,
+    spaces={
+        "smoke": lambda: grid(Hypers(**TINY), actor_bc=(0.01, 0.1)),
+        "quick": lambda: grid(Hypers(**BRIEF), critic_bc=(0.01,), actor_bc=(0.03, 0.3)),
+        "standard": lambda: grid(Hypers(**SMALL), critic_bc=(0.0, 0.01, 0.1), actor_bc=(0.003, 0.03, 0.1, 0.3)),
+        "large": lambda: grid(Hypers(**LARGE), critic_bc=(0.001, 0.01), actor_bc=(0.003, 0.03, 0.1)),
+        # the paper's table of grids
+        "paper": lambda: grid(
+            Hypers(**WHOLE),
+            critic_bc=(0.0, 1e-4, 5e-4, 1e-3, 5e-3, 0.01, 0.1),
+            actor_bc=(5e-4, 1e-3, 2e-3, 3e-3, 0.03, 0.1, 0.3, 1.0),
+        ),
+    },
+    reports=_td3.REPORTS,
+    imagines=False,
+    candidate=("quick", "standard", "large"),
+)

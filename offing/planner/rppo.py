@@ -9,20 +9,48 @@ policy). A is generalised advantage estimation. The first share `burn_in` of a s
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from ..hypers import hypers
-from ..nets import Layer, dense, mlp_init
+from ..hypers import draw, grid, hypers
+from ..nets import dense
 from ..optim import Learner, adam, descend, start
-from ..posterior.walk import begin, fixed, redrawn
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Policy, Posterior, Seen, Task
 from . import _memory
-from ._parts import Scale, place, scale_of, see, unplace
+from ._arena import Arena, State, Where, dream, gather
+from ._parts import Scale, place, scale_of, unplace
+from ._recurrent import Act, Net, blank, choose, features, log_prob, look, net_init, policy_of, speak
+
+__all__ = [  # what else trains a recurrent policy, online too, builds with
+    "Act",
+    "Arena",
+    "Hypers",
+    "Net",
+    "Scale",
+    "Segment",
+    "State",
+    "Where",
+    "appraise",
+    "begin_in",
+    "blank",
+    "choose",
+    "dream",
+    "features",
+    "gather",
+    "learn",
+    "lesson",
+    "log_prob",
+    "look",
+    "loss",
+    "net_init",
+    "place",
+    "planner",
+    "speak",
+    "unplace",
+]
 
 FORGET = 0.9  # of the running scale of returns, at every update
 
@@ -54,41 +82,6 @@ class Hypers:
         return max(1, self.steps // (self.envs * self.segment))
 
 
-class Net(NamedTuple):
-    """One trunk for actor and critic: embedding, core, a hidden layer for each, and what they say."""
-
-    embed: Layer
-    core: Any
-    heads: Layer  # [2W, W]  the actor's half, then the critic's
-    actor: Layer
-    critic: Layer
-    log_std: Array  # [A]  of continuous actions
-
-
-class Arena(NamedTuple):
-    """Where the policy is trained: N environments that step together. `state` is whatever steps need."""
-
-    reset: Callable[[Key], tuple[Any, Array]]  # -> state, obs [N, S]
-    step: Callable[[Key, Any, Array], tuple[Any, Array, Array, Array]]  # -> state, obs, reward, ended
-
-
-class Where(NamedTuple):
-    """The environments between two steps."""
-
-    state: Any
-    seen: Seen  # [N, ...]
-    memory: Any  # [N, W]
-    clock: Array  # [N]  steps taken in this episode
-
-
-class State(NamedTuple):
-    learner: Learner
-    scale: Scale
-    where: Where
-    count: Array  # []  gradient steps so far
-    returns: tuple[Array, Array]  # running mean and standard deviation, the critic's units
-
-
 class Segment(NamedTuple):
     """What one update learns from; every leaf [T, N, ...]."""
 
@@ -98,59 +91,6 @@ class Segment(NamedTuple):
     logp: Array
     advantage: Array
     target: Array
-
-
-@dataclass(frozen=True)
-class Act:
-    """How a policy's parameters are read; static, and equal for equal shapes, so that programs are shared."""
-
-    actions: Box | Discrete
-
-    def __call__(self, params: tuple[Net, Scale], memory: Any, seen: Seen, key: Key | None) -> tuple[Array, Any]:
-        net, scale = params
-        out, memory = _memory.step(net.core, memory, look(net, scale, seen, self.actions), seen.start)
-        said = speak(net, out)[0]
-        return place(choose(key, net, said, self.actions), self.actions), memory
-
-
-def look(net: Net, scale: Scale, seen: Seen, actions: Box | Discrete) -> Array:
-    """What is seen, as the core reads it [..., W]; a policy without memory sees the observation alone."""
-    return jnp.tanh(dense(net.embed, features(net, scale, seen, actions)))
-
-
-def features(net: Net, scale: Scale, seen: Seen, actions: Box | Discrete) -> Array:
-    obs = see(scale, seen.obs)
-    if not net.core:
-        return obs
-    start = seen.start[..., None]
-    action = unplace(seen.action, actions) * (1 - start)  # what an episode before did or earned is of no concern
-    reward = jnp.clip(seen.reward / scale.reward, -10, 10)[..., None] * (1 - start)
-    return jnp.concatenate([obs, action, reward, start], -1)
-
-
-def speak(net: Net, out: Array) -> tuple[Array, Array]:
-    """What actor and critic make of the core's output: means or logits [..., A], and the value [...]."""
-    actor, critic = jnp.split(jnp.tanh(dense(net.heads, out)), 2, -1)
-    return dense(net.actor, actor), dense(net.critic, critic)[..., 0]
-
-
-def choose(key: Key | None, net: Net, said: Array, actions: Box | Discrete) -> Array:
-    """An action as the planner handles it: unclipped in units of the box, or one-hot; without a key the best."""
-    if isinstance(actions, Discrete):
-        index = jnp.argmax(said, -1) if key is None else jax.random.categorical(key, said)
-        return jax.nn.one_hot(index, actions.n)
-    return said if key is None else said + jnp.exp(net.log_std) * jax.random.normal(key, said.shape)
-
-
-def log_prob(net: Net, said: Array, raw: Array, actions: Box | Discrete) -> tuple[Array, Array]:
-    """Log-probability of an action [...], and the entropy of what was said."""
-    if isinstance(actions, Discrete):
-        logits = jax.nn.log_softmax(said)
-        return jnp.sum(logits * raw, -1), -jnp.sum(jnp.exp(logits) * logits, -1)
-    off = (raw - said) * jnp.exp(-net.log_std)
-    each = -0.5 * jnp.square(off) - net.log_std - 0.5 * jnp.log(2 * jnp.pi)
-    entropy = jnp.sum(net.log_std) + 0.5 * net.log_std.shape[0] * jnp.log(2 * jnp.pi * jnp.e)
-    return each.sum(-1), jnp.broadcast_to(entropy, each.shape[:-1])
 
 
 # ---- the three functions of a planner
@@ -171,36 +111,7 @@ def update(
 
 def policy(hypers: Hypers, state: State, task: Task) -> Policy:
     """What has been learned so far, as a policy."""
-    return Policy((state.learner.params, state.scale), _memory.empty(hypers.core, hypers.width), Act(task.actions))
-
-
-def blank(hypers: Hypers, width: int, task: Task) -> Policy:
-    """A policy of that shape which has learned nothing."""
-    net = jax.eval_shape(lambda key: net_init(key, hypers, width, task.actions), jax.random.key(0))
-    scale = Scale(jnp.zeros(width), jnp.ones(width), jnp.ones(()))
-    params = (jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), net), scale)
-    return Policy(params, _memory.empty(hypers.core, hypers.width), Act(task.actions))
-
-
-planner = Planner(Hypers, init, update, policy, blank)
-
-
-def dream(hypers: Hypers, posterior: Posterior) -> Arena:
-    """The posterior's worlds as an arena: world by world, each with its copies, one hypothesis per episode."""
-    members = posterior.members
-    copies = max(1, hypers.envs // members)
-    inner = (redrawn if hypers.per_step else fixed)(posterior)
-    flat = lambda a: a.reshape(members * copies, *a.shape[2:])
-    deep = lambda a: a.reshape(members, copies, *a.shape[1:])
-
-    def reset(key: Key) -> tuple[Any, Array]:
-        return (), flat(begin(key, posterior, copies))
-
-    def step_(key: Key, obs: Array, action: Array) -> tuple[Any, Array, Array, Array]:
-        after, reward, ended = inner(key, deep(obs), deep(action))
-        return (), flat(after), flat(reward), flat(ended)
-
-    return Arena(reset, step_)
+    return policy_of(state.learner.params, state.scale, hypers, task)
 
 
 def begin_in(key: Key, hypers: Hypers, scale: Scale, arena: Arena, task: Task) -> State:
@@ -216,20 +127,6 @@ def begin_in(key: Key, hypers: Hypers, scale: Scale, arena: Arena, task: Task) -
     clock = jax.random.randint(k3, (envs,), 0, task.horizon)
     where = Where(state, seen, memory, clock)
     return State(start(net), scale, where, jnp.asarray(0), (jnp.asarray(0.0), jnp.asarray(1.0)))
-
-
-def net_init(key: Key, hypers: Hypers, width: int, actions: Box | Discrete) -> Net:
-    k1, k2, k3, k4, k5 = jax.random.split(key, 5)
-    inputs = width if hypers.core == "none" else width + actions.width + 2
-    one = lambda k, i, o, last: mlp_init(k, (i, o), last)[0]
-    return Net(
-        embed=one(k1, inputs, hypers.width, 1.4),
-        core=_memory.core_init(k2, hypers.core, hypers.width),
-        heads=one(k3, hypers.width, 2 * hypers.width, 1.4),
-        actor=one(k4, hypers.width, actions.width, 0.01),
-        critic=one(k5, hypers.width, 1, 1.0),
-        log_std=jnp.log(hypers.first_std) * jnp.ones(0 if isinstance(actions, Discrete) else actions.width),
-    )
 
 
 def update_in(key: Key, hypers: Hypers, state: State, arena: Arena, task: Task) -> tuple[State, dict[str, Array]]:
@@ -249,47 +146,6 @@ def lesson(
     count = state.count + hypers.epochs * hypers.minibatches
     metrics = {"reward": earned, "loss": losses.mean()}
     return State(learner, state.scale, where, count, returns), metrics, rows
-
-
-def gather(key: Key, hypers: Hypers, state: State, arena: Arena, task: Task) -> tuple[Where, Any, Array]:
-    """`segment` steps of the current policy: where that leads, the rows [T, N, ...], and the value there [N]."""
-    net, scale = state.learner.params, state.scale
-
-    def one(where: Where, key: Key) -> tuple[Where, Any]:
-        k1, k2, k3 = jax.random.split(key, 3)
-        x = features(net, scale, where.seen, task.actions)
-        out, memory = _memory.step(net.core, where.memory, jnp.tanh(dense(net.embed, x)), where.seen.start)
-        said, value = speak(net, out)
-        raw = choose(k1, net, said, task.actions)
-        action = place(raw, task.actions)
-        inside = where.state if where.state else where.seen.obs
-        inside, obs, reward, ended = arena.step(k2, inside, action)
-        clock = where.clock + 1
-        late = (clock >= task.horizon) & ~ended
-        over = late | ended
-        row = {
-            "x": x,
-            "start": where.seen.start,
-            "raw": raw,
-            "logp": log_prob(net, said, raw, task.actions)[0],
-            "value": value,
-            "reward": reward,
-            "ended": ended,
-            "late": late,
-            "obs": where.seen.obs,  # these three only if somebody asks: a log is made of them
-            "action": action,
-            "next_obs": obs,
-        }
-        fresh, first = arena.reset(k3)
-        pick = lambda new, old: jnp.where(over.reshape(-1, *[1] * (new.ndim - 1)), new, old)
-        seen = Seen(pick(first, obs), action, reward, over.astype(jnp.float32))
-        where = Where(jax.tree.map(pick, fresh, inside), seen, memory, jnp.where(over, 0, clock))
-        return where, row
-
-    where, rows = jax.lax.scan(one, state.where, jax.random.split(key, hypers.segment))
-    x = look(net, scale, where.seen, task.actions)
-    last = speak(net, _memory.step(net.core, where.memory, x, where.seen.start)[0])[1]
-    return where, rows, last
 
 
 def appraise(hypers: Hypers, state: State, rows: Any, last: Array) -> tuple[Segment, Any, Array]:
@@ -356,3 +212,88 @@ def loss(net: Net, hypers: Hypers, b: Segment, memory: Any, actions: Box | Discr
     gain = mean(jnp.minimum(ratio * advantage, clipped * advantage))
     miss = mean(jnp.square(value - b.target))
     return -gain + hypers.value_weight * miss - hypers.entropy * mean(entropy), None
+
+
+# ---- settings
+
+
+# The paper's final settings, task by task (its table of BAMDP solvers); the core is its GRU.
+PAPER = {
+    "cartpole": Hypers(
+        envs=4, segment=128, steps=500_000, epochs=4, minibatches=4, width=64, core="gru", entropy=0.01
+    ),
+    "pendulum": Hypers(core="gru"),
+    "halfcheetah": Hypers(envs=512, steps=50_000_000, width=256, core="gru"),
+    "hopper": Hypers(
+        envs=512,
+        segment=32,
+        steps=50_000_000,
+        epochs=2,
+        minibatches=8,
+        width=256,
+        core="gru",
+        discount=0.998,
+        trace=0.8,
+        clip=0.3,
+        entropy=0.001,
+        norm=1.0,
+    ),
+    "walker2d": Hypers(
+        envs=512,
+        steps=50_000_000,
+        epochs=4,
+        minibatches=8,
+        width=256,
+        core="gru",
+        discount=0.995,
+        entropy=0.001,
+    ),
+}
+
+# The ranges that its sweep draws from; those of shapes are left to the base setting, one program for all.
+SWEEP: dict[str, Any] = {
+    "lr": (1e-4, 3e-4),
+    "discount": (0.99, 0.995, 0.998),
+    "trace": (0.8, 0.9, 0.95),
+    "clip": (0.2, 0.3),
+    "entropy": (0.0, 0.001, 0.01),
+    "norm": (0.5, 1.0),
+}
+
+# For tasks of a few dimensions on a CPU: small nets, many short segments, a bold rate that is annealed.
+SMALL = Hypers(
+    envs=64, segment=64, steps=300_000, epochs=4, minibatches=4, width=64, lr=1e-3, entropy=0.003, first_std=0.6
+)
+TINY = replace(SMALL, envs=8, segment=8, steps=512, epochs=1, minibatches=2, width=8)
+# For tasks of the size of Brax's on a GPU.
+LARGE = Hypers(envs=512, segment=64, steps=20_000_000, epochs=4, minibatches=8, width=256, first_std=0.6)
+
+
+planner = Planner(
+    name="rppo",
+    words="recurrent PPO in the posterior's worlds: SOReL's own solver",
+    Hypers=Hypers,
+    init=init,
+    update=update,
+    policy=policy,
+    blank=blank,
+    spaces={
+        "smoke": lambda: grid(TINY, lr=(1e-3, 3e-3)),
+        "quick": lambda: grid(SMALL, lr=(1e-3, 3e-3), discount=(0.97, 0.99)),
+        "standard": lambda: grid(
+            replace(SMALL, steps=600_000), core=("linear", "none"), lr=(1e-3, 3e-3), discount=(0.97, 0.99)
+        ),
+        # Discounts up to the paper's for Hopper: at 0.99 a fall after 300 steps costs next to nothing. At half of
+        # the steps plans still improve.
+        "large": lambda: grid(
+            replace(LARGE, steps=12_000_000, width=128),
+            core=("linear", "none"),
+            lr=(3e-4, 1e-3),
+            discount=(0.99, 0.995, 0.998),
+        ),
+        "paper": lambda: list(dict.fromkeys(draw(0, LARGE, 24, **SWEEP)))[:16],
+    },
+    reports=("reward", "loss"),
+    remembers=True,
+    candidate=("smoke", "quick", "standard", "large", "paper"),
+)

@@ -1,9 +1,9 @@
 """Soft actor-critic with N critics, of which the least counts (An, Moon, Kim & Song, 2021).
 
-y = r + discount * (1 - done) (min_n Qbar_n(s', a') - heat * log pi(a' | s')),   a' ~ pi(s')
+y = r + discount * (1 - done) (min_n Qbar_n(s', a') - temperature * log pi(a' | s')),   a' ~ pi(s')
 Q:  E[ sum_n (Q_n(s, a) - y)^2 ]
-pi: E[ heat * log pi(a | s) - min_n Q_n(s, a) ],   a ~ pi(s)
-heat: so that the entropy of pi is `calm`, -|A| in a box
+pi: E[ temperature * log pi(a | s) - min_n Q_n(s, a) ],   a ~ pi(s)
+temperature: so that the entropy of pi is `calm`, -|A| in a box
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..hypers import hypers
+from ..hypers import grid, hypers
 from ..optim import Learner, adam, descend, start
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Policy, Posterior, Task, Transition
 from ._parts import (
@@ -33,6 +33,7 @@ from ._parts import (
     scale_of,
     squashed,
 )
+from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE
 
 
 @hypers
@@ -49,11 +50,14 @@ class Hypers:
     polyak: float = 0.005
 
 
+REPORTS = ("critic", "actor", "q", "temperature", "entropy")
+
+
 class State(NamedTuple):
     actor: Learner
     critic: Learner
     slow: Any  # the critics' target weights
-    heat: Learner  # its logarithm
+    temperature: Learner  # its logarithm
     scale: Scale
     count: Array  # []  gradient steps so far
 
@@ -73,7 +77,7 @@ def init(key: Key, hypers: Any, data: Dataset, posterior: Posterior) -> State:
 def update(
     key: Key, hypers: Hypers, state: State, data: Dataset, posterior: Posterior
 ) -> tuple[State, dict[str, Array]]:
-    """One step of critics, actor and heat on one minibatch."""
+    """One step of critics, actor and temperature on one minibatch."""
     actions = posterior.task.actions
     k1, k2 = jax.random.split(key)
     b = minibatch(k1, data, hypers.batch_size, state.scale, actions)
@@ -83,22 +87,30 @@ def update(
 def learn(
     key: Key, hypers: Any, state: State, b: Transition, actions: Box | Discrete, critic_loss: Loss
 ) -> tuple[State, dict[str, Array]]:
-    """One step of critics, actor and heat on rows from anywhere."""
+    """One step of critics, actor and temperature on rows from anywhere."""
     k1, k2 = jax.random.split(key)
-    step, heat = adam(state.count, hypers.lr), jnp.exp(state.heat.params)
-    target = backup(k1, hypers, state, b, heat, actions)
+    step, temperature = adam(state.count, hypers.lr), jnp.exp(state.temperature.params)
+    target = backup(k1, hypers, state, b, temperature, actions)
     critic, q_loss, q = descend(state.critic, step, critic_loss, hypers, b, target, actions)
-    actor, pi_loss, logp = descend(state.actor, step, actor_loss, k2, b, critic.params, heat, actions)
-    heater, _, _ = descend(state.heat, step, heat_loss, logp, actions)
+    actor, pi_loss, logp = descend(state.actor, step, actor_loss, k2, b, critic.params, temperature, actions)
+    cooler, _, _ = descend(state.temperature, step, temperature_loss, logp, actions)
     slow = follow(state.slow, critic.params, hypers.polyak)
-    metrics = {"critic": q_loss, "actor": pi_loss, "q": q.mean(), "heat": heat, "entropy": -logp.mean()}
-    return State(actor, critic, slow, heater, state.scale, state.count + 1), metrics
+    metrics = {
+        "critic": q_loss,
+        "actor": pi_loss,
+        "q": q.mean(),
+        "temperature": temperature,
+        "entropy": -logp.mean(),
+    }
+    return State(actor, critic, slow, cooler, state.scale, state.count + 1), metrics
 
 
-def backup(key: Key, hypers: Any, state: State, b: Transition, heat: Array, actions: Box | Discrete) -> Array:
+def backup(
+    key: Key, hypers: Any, state: State, b: Transition, temperature: Array, actions: Box | Discrete
+) -> Array:
     """What the rows' actions turn out to be worth [B]: y above."""
     action, logp = squashed(key, state.actor.params, b.next_obs, actions)
-    after = least(state.slow, b.next_obs, action, actions) - heat * logp
+    after = least(state.slow, b.next_obs, action, actions) - temperature * logp
     return b.reward + hypers.discount * (1 - b.done) * after
 
 
@@ -111,16 +123,16 @@ def critic_loss(
 
 
 def actor_loss(
-    actor: Actor, key: Key, b: Transition, critic: Any, heat: Array, actions: Box | Discrete
+    actor: Actor, key: Key, b: Transition, critic: Any, temperature: Array, actions: Box | Discrete
 ) -> tuple[Array, Array]:
     """What the policy's own actions lose; also their log-probabilities [B]."""
     action, logp = squashed(key, actor, b.obs, actions)
-    return jnp.mean(heat * logp - least(critic, b.obs, action, actions)), logp
+    return jnp.mean(temperature * logp - least(critic, b.obs, action, actions)), logp
 
 
-def heat_loss(log_heat: Array, logp: Array, actions: Box | Discrete) -> tuple[Array, None]:
-    """Downhill, heat rises while the policy's entropy is below what is held to."""
-    return -log_heat * jnp.mean(logp + calm(actions)), None
+def temperature_loss(log_temperature: Array, logp: Array, actions: Box | Discrete) -> tuple[Array, None]:
+    """Downhill, temperature rises while the policy's entropy is below what is held to."""
+    return -log_temperature * jnp.mean(logp + calm(actions)), None
 
 
 def policy(hypers: Any, state: State, task: Task) -> Policy:
@@ -133,4 +145,22 @@ def blank(hypers: Any, width: int, task: Task) -> Policy:
     return blank_of("squashed", hidden(hypers), width, task)
 
 
-planner = Planner(Hypers, init, update, policy, blank, imagines=False)
+planner = Planner(
+    name="sacn",
+    words="soft actor-critic with many critics, of which the least counts",
+    Hypers=Hypers,
+    init=init,
+    update=update,
+    policy=policy,
+    blank=blank,
+    spaces={
+        "smoke": lambda: grid(Hypers(**TINY, critics=2), lr=(1e-3, 3e-3)),
+        "quick": lambda: grid(Hypers(**BRIEF, critics=10), polyak=(0.005, 0.02)),
+        "standard": lambda: grid(Hypers(**SMALL, critics=10), polyak=(0.005, 0.02), discount=(0.97, 0.99)),
+        "large": lambda: grid(Hypers(**LARGE), polyak=(0.005, 0.01)),
+        # rates of targets around the paper's: its own axis, the number of critics, is shape
+        "paper": lambda: grid(Hypers(**WHOLE), polyak=(0.0025, 0.005, 0.01)),
+    },
+    reports=REPORTS,
+    imagines=False,
+)

@@ -14,10 +14,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from ..hypers import hypers
+from ..hypers import grid, hypers
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Posterior, Transition
 from . import _td3
 from ._parts import Actor, best, critics
+from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE
 
 
 @hypers
@@ -56,4 +57,23 @@ def actor_loss(
     return near - hypers.alpha / size * q.mean(), None
 
 
-planner = Planner(Hypers, _td3.init, update, _td3.policy, _td3.blank, imagines=False)
+planner = Planner(
+    name="td3bc",
+    words="TD3 whose actor is also held to the log",
+    Hypers=Hypers,
+    init=_td3.init,
+    update=update,
+    policy=_td3.policy,
+    blank=_td3.blank,
+    spaces={
+        "smoke": lambda: grid(Hypers(**TINY), alpha=(1.0, 2.5)),
+        "quick": lambda: grid(Hypers(**BRIEF), alpha=(2.5, 40.0)),
+        "standard": lambda: grid(Hypers(**SMALL), alpha=(2.5, 10.0, 40.0, 160.0)),
+        "large": lambda: grid(Hypers(**LARGE), alpha=(2.5, 10.0)),
+        # the weights that Fujimoto & Gu (2021) compare
+        "paper": lambda: grid(Hypers(**WHOLE), alpha=(1.0, 2.0, 2.5, 3.0, 4.0)),
+    },
+    reports=_td3.REPORTS,
+    imagines=False,
+    candidate=("large",),
+)

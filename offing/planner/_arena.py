@@ -1,0 +1,113 @@
+"""Where a recurrent policy is trained: environments that step together, and segments of its way through them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+
+from ..nets import dense
+from ..optim import Learner
+from ..posterior.walk import begin, fixed, redrawn
+from ..types import Array, Key, Posterior, Seen, Task
+from . import _memory
+from ._parts import Scale, place
+from ._recurrent import choose, features, log_prob, look, speak
+
+
+class Arena(NamedTuple):
+    """Where the policy is trained: N environments that step together. `state` is whatever steps need."""
+
+    reset: Callable[[Key], tuple[Any, Array]]  # -> state, obs [N, S]
+    step: Callable[[Key, Any, Array], tuple[Any, Array, Array, Array]]  # -> state, obs, reward, ended
+
+
+class Where(NamedTuple):
+    """The environments between two steps."""
+
+    state: Any
+    seen: Seen  # [N, ...]
+    memory: Any  # [N, W]
+    clock: Array  # [N]  steps taken in this episode
+
+
+class State(NamedTuple):
+    learner: Learner
+    scale: Scale
+    where: Where
+    count: Array  # []  gradient steps so far
+    returns: tuple[Array, Array]  # running mean and standard deviation, the critic's units
+
+
+class Sizes(Protocol):
+    """Hyperparameters that say how many environments step, and for how long."""
+
+    @property
+    def envs(self) -> int: ...
+
+    @property
+    def segment(self) -> int: ...  # steps between updates
+
+    @property
+    def per_step(self) -> bool: ...  # a new world at every step
+
+
+def dream(hypers: Sizes, posterior: Posterior) -> Arena:
+    """The posterior's worlds as an arena: world by world, each with its copies, one hypothesis per episode."""
+    members = posterior.members
+    copies = max(1, hypers.envs // members)
+    inner = (redrawn if hypers.per_step else fixed)(posterior)
+    flat = lambda a: a.reshape(members * copies, *a.shape[2:])
+    deep = lambda a: a.reshape(members, copies, *a.shape[1:])
+
+    def reset(key: Key) -> tuple[Any, Array]:
+        return (), flat(begin(key, posterior, copies))
+
+    def step_(key: Key, obs: Array, action: Array) -> tuple[Any, Array, Array, Array]:
+        after, reward, ended = inner(key, deep(obs), deep(action))
+        return (), flat(after), flat(reward), flat(ended)
+
+    return Arena(reset, step_)
+
+
+def gather(key: Key, hypers: Sizes, state: State, arena: Arena, task: Task) -> tuple[Where, Any, Array]:
+    """`segment` steps of the current policy: where that leads, the rows [T, N, ...], and the value there [N]."""
+    net, scale = state.learner.params, state.scale
+
+    def one(where: Where, key: Key) -> tuple[Where, Any]:
+        k1, k2, k3 = jax.random.split(key, 3)
+        x = features(net, scale, where.seen, task.actions)
+        out, memory = _memory.step(net.core, where.memory, jnp.tanh(dense(net.embed, x)), where.seen.start)
+        said, value = speak(net, out)
+        raw = choose(k1, net, said, task.actions)
+        action = place(raw, task.actions)
+        inside = where.state if where.state else where.seen.obs
+        inside, obs, reward, ended = arena.step(k2, inside, action)
+        clock = where.clock + 1
+        late = (clock >= task.horizon) & ~ended
+        over = late | ended
+        row = {
+            "x": x,
+            "start": where.seen.start,
+            "raw": raw,
+            "logp": log_prob(net, said, raw, task.actions)[0],
+            "value": value,
+            "reward": reward,
+            "ended": ended,
+            "late": late,
+            "obs": where.seen.obs,  # these three only if somebody asks: a log is made of them
+            "action": action,
+            "next_obs": obs,
+        }
+        fresh, first = arena.reset(k3)
+        pick = lambda new, old: jnp.where(over.reshape(-1, *[1] * (new.ndim - 1)), new, old)
+        seen = Seen(pick(first, obs), action, reward, over.astype(jnp.float32))
+        where = Where(jax.tree.map(pick, fresh, inside), seen, memory, jnp.where(over, 0, clock))
+        return where, row
+
+    where, rows = jax.lax.scan(one, state.where, jax.random.split(key, hypers.segment))
+    x = look(net, scale, where.seen, task.actions)
+    last = speak(net, _memory.step(net.core, where.memory, x, where.seen.start)[0])[1]
+    return where, rows, last

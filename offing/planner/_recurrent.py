@@ -1,0 +1,117 @@
+"""The nets that rppo and its clone share: what a policy sees, how it remembers, and what it says of that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+
+from ..nets import Layer, dense, mlp_init
+from ..types import Array, Box, Discrete, Key, Policy, Seen, Task
+from . import _memory
+from ._parts import Scale, place, see, unplace
+
+
+class Sizes(Protocol):
+    """Hyperparameters that say what shape a net has."""
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def core(self) -> str: ...  # none, gru, linear
+
+    @property
+    def first_std(self) -> float: ...  # of the actions, in half-widths of their box
+
+
+class Net(NamedTuple):
+    """One trunk for actor and critic: embedding, core, a hidden layer for each, and what they say."""
+
+    embed: Layer
+    core: Any
+    heads: Layer  # [2W, W]  the actor's half, then the critic's
+    actor: Layer
+    critic: Layer
+    log_std: Array  # [A]  of continuous actions
+
+
+@dataclass(frozen=True)
+class Act:
+    """How a policy's parameters are read; static, and equal for equal shapes, so that programs are shared."""
+
+    actions: Box | Discrete
+
+    def __call__(self, params: tuple[Net, Scale], memory: Any, seen: Seen, key: Key | None) -> tuple[Array, Any]:
+        net, scale = params
+        out, memory = _memory.step(net.core, memory, look(net, scale, seen, self.actions), seen.start)
+        said = speak(net, out)[0]
+        return place(choose(key, net, said, self.actions), self.actions), memory
+
+
+def look(net: Net, scale: Scale, seen: Seen, actions: Box | Discrete) -> Array:
+    """What is seen, as the core reads it [..., W]; a policy without memory sees the observation alone."""
+    return jnp.tanh(dense(net.embed, features(net, scale, seen, actions)))
+
+
+def features(net: Net, scale: Scale, seen: Seen, actions: Box | Discrete) -> Array:
+    obs = see(scale, seen.obs)
+    if not net.core:
+        return obs
+    start = seen.start[..., None]
+    action = unplace(seen.action, actions) * (1 - start)  # what an episode before did or earned is of no concern
+    reward = jnp.clip(seen.reward / scale.reward, -10, 10)[..., None] * (1 - start)
+    return jnp.concatenate([obs, action, reward, start], -1)
+
+
+def speak(net: Net, out: Array) -> tuple[Array, Array]:
+    """What actor and critic make of the core's output: means or logits [..., A], and the value [...]."""
+    actor, critic = jnp.split(jnp.tanh(dense(net.heads, out)), 2, -1)
+    return dense(net.actor, actor), dense(net.critic, critic)[..., 0]
+
+
+def choose(key: Key | None, net: Net, said: Array, actions: Box | Discrete) -> Array:
+    """An action as the planner handles it: unclipped in units of the box, or one-hot; without a key the best."""
+    if isinstance(actions, Discrete):
+        index = jnp.argmax(said, -1) if key is None else jax.random.categorical(key, said)
+        return jax.nn.one_hot(index, actions.n)
+    return said if key is None else said + jnp.exp(net.log_std) * jax.random.normal(key, said.shape)
+
+
+def log_prob(net: Net, said: Array, raw: Array, actions: Box | Discrete) -> tuple[Array, Array]:
+    """Log-probability of an action [...], and the entropy of what was said."""
+    if isinstance(actions, Discrete):
+        logits = jax.nn.log_softmax(said)
+        return jnp.sum(logits * raw, -1), -jnp.sum(jnp.exp(logits) * logits, -1)
+    off = (raw - said) * jnp.exp(-net.log_std)
+    each = -0.5 * jnp.square(off) - net.log_std - 0.5 * jnp.log(2 * jnp.pi)
+    entropy = jnp.sum(net.log_std) + 0.5 * net.log_std.shape[0] * jnp.log(2 * jnp.pi * jnp.e)
+    return each.sum(-1), jnp.broadcast_to(entropy, each.shape[:-1])
+
+
+def net_init(key: Key, hypers: Sizes, width: int, actions: Box | Discrete) -> Net:
+    k1, k2, k3, k4, k5 = jax.random.split(key, 5)
+    inputs = width if hypers.core == "none" else width + actions.width + 2
+    one = lambda k, i, o, last: mlp_init(k, (i, o), last)[0]
+    return Net(
+        embed=one(k1, inputs, hypers.width, 1.4),
+        core=_memory.core_init(k2, hypers.core, hypers.width),
+        heads=one(k3, hypers.width, 2 * hypers.width, 1.4),
+        actor=one(k4, hypers.width, actions.width, 0.01),
+        critic=one(k5, hypers.width, 1, 1.0),
+        log_std=jnp.log(hypers.first_std) * jnp.ones(0 if isinstance(actions, Discrete) else actions.width),
+    )
+
+
+def policy_of(net: Net, scale: Scale, hypers: Sizes, task: Task) -> Policy:
+    """The net as a policy."""
+    return Policy((net, scale), _memory.empty(hypers.core, hypers.width), Act(task.actions))
+
+
+def blank(hypers: Sizes, width: int, task: Task) -> Policy:
+    """A policy of that shape which has learned nothing."""
+    net = jax.eval_shape(lambda key: net_init(key, hypers, width, task.actions), jax.random.key(0))
+    scale = Scale(jnp.zeros(width), jnp.ones(width), jnp.ones(()))
+    return policy_of(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), net), scale, hypers, task)
