@@ -1,6 +1,8 @@
 # Two commands do everything on a machine that has nothing but Python 3.11 or later:
 #   make demo   installs offing into .venv and runs the main job on an embedded sample log
-#   make test   the same install with the tools, then format, lint, types and the whole suite
+#   make test   the same install with the tools and every extra but torch, then format, lint, types, the whole suite
+#               and its branch coverage
+# And: make test-torch (policies of Stable-Baselines3 and d3rlpy), make docs, make docs-serve, make format, make clean.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -9,7 +11,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q install -c constraint
 export JAX_PLATFORMS ?= cpu
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 
-.PHONY: demo test lint format docs docs-serve clean
+.PHONY: demo test test-torch lint format docs docs-serve clean
 
 demo: .venv/core
 	@echo "== 20,000 logged steps of a pendulum in; a policy, what it will earn, and a verdict out (some minutes)"
@@ -18,7 +20,11 @@ demo: .venv/core
 
 test: .venv/dev lint
 	@echo "== tests"
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile -rs --cov --cov-report=term
+
+test-torch: .venv/torch
+	@echo "== policies of Stable-Baselines3 and d3rlpy"
+	$(BIN)/python -m pytest tests/test_resolve.py -rs
 
 lint: .venv/dev
 	@echo "== format and lint"
@@ -49,8 +55,14 @@ docs-serve: .venv/docs
 	@touch $@
 
 .venv/dev: .venv/core
-	@echo "== installing the tools for tests"
-	$(PIP) -e '.[dev]'
+	@echo "== installing the tools for tests, and every extra but torch"
+	$(PIP) -e '.[dev,all]'
+	@touch $@
+
+.venv/torch: .venv/dev
+	@echo "== installing torch and what is built on it"
+	$(PIP) -e '.[dev,all,torch]'
+	$(PIP) --no-deps d3rlpy
 	@touch $@
 
 .venv/docs: .venv/core
