@@ -1,7 +1,7 @@
 """What a task of the suite is: many episodes side by side, in plain numpy.
 
-The state of N episodes is a dict of arrays [N] or [N, K]. `step` draws what happens next, `observe` says what of it a
-log's columns show; the rest is hidden. An episode that has ended may be stepped on: nobody counts it.
+The state of N episodes is a dict of arrays [N] or [N, K]. `step` draws what happens next, `observe` says what
+of it the columns of a log show; the rest is hidden. An episode that has ended may be stepped on: nobody counts it.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class Admission(Task):
 
 
 class Pricing(Task):
-    """Thirty days to sell a stock, to visitors by the dozen or the ten thousand, with a rival whose price jumps."""
+    """Thirty days to sell a stock, to visitors by the dozen or by thousands; the price of a rival jumps."""
 
     name = "pricing"
     kinds = (
