@@ -10,6 +10,7 @@ import tyro
 from tyro.conf import Positional
 
 from . import planner as planners
+from .data import help_text
 
 Planners = Annotated[
     tuple[str, ...],
@@ -53,9 +54,7 @@ class Collect:
 class OfALog:
     """What every command that reads a log is told of it."""
 
-    data: Positional[str]
-    """The log: an .npz, .hdf5 (D4RL), .parquet or .csv file, a folder of those, minari:ID, or an embedded sample
-    (offing:pendulum, offing:cartpole)."""
+    data: Annotated[Positional[str], tyro.conf.arg(help=help_text())]
     schema: Path | None = None
     """A TOML file that says which column is what (`offing inspect DATA --write-schema FILE` drafts one)."""
     rows: int | None = None

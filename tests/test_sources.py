@@ -563,7 +563,7 @@ def test_a_csv_names_the_cell(tmp_path):
 
 
 def test_a_csv_may_turn_to_fractions_late(tmp_path, monkeypatch):
-    monkeypatch.setattr("offing.data.sources.tables.BLOCK", 256)
+    monkeypatch.setattr("offing.data.sources.csv.BLOCK", 256)
     given = flat(columns()) | {"reward": np.r_[np.arange(16), 0.5]}
     text = csv.write_csv(pa.table(given), sink := pa.BufferOutputStream()) or sink.getvalue().to_pybytes().decode()
     path = tmp_path / "log.csv"

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, get_origin, get_type_hints
 
 from .. import planner as planners
-from ..data.sources.toml import text_in
+from ..data import text_in
 from ..hypers import Uniform, names
 from ..types import BadInput
 

@@ -1,7 +1,57 @@
-"""Where logs come from, one file per format; the only place in this room that opens files."""
+"""Where logs come from: one file per format, each of which says all about itself; the folder is the registry.
+
+This is the only place of the data package that opens files. A file x.py holds the format named x, as a value
+`source`; another package adds one by an entry point of the group `offing.sources`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ...registry import Registry
+
+if TYPE_CHECKING:
+    from ..dataset import Log
+    from ..schema import Schema
 
 BUDGET = 4 * 2**30  # bytes that a log may take in memory; of a larger one, whole episodes are drawn
-TABLES = {".parquet": "parquet", ".pq": "parquet", ".csv": "csv"}  # files of rows, by suffix
+Kinds = Mapping[str, np.ndarray]  # some rows of each column, or none, but of its kind
+
+
+class Request(NamedTuple):
+    """What somebody wants to load, and how."""
+
+    what: object  # a value of Python, the text that stands after a prefix, or the paths of the files
+    name: str  # what messages call it
+    schema: Schema | None = None
+    budget: int = BUDGET
+    seed: int = 0
+    root: Path | None = None  # where datasets lie that are named by an id
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files to read, or the folder."""
+        return list(self.what) if isinstance(self.what, list) else [Path(str(self.what))]
+
+
+class Source(NamedTuple):
+    """A format: what it is in words, what it opens, and how it is loaded."""
+
+    about: str  # for the help of the command line, such as "an .npz file"
+    load: Callable[[Request], Log]
+    columns: Callable[[Request], Kinds] | None = None  # for a draft of a schema; None: it says itself what is what
+    suffixes: tuple[str, ...] = ()  # of files that it opens, and of folders of such files
+    prefix: str = ""  # of texts that it opens, with the colon
+    takes: Callable[[object], bool] | None = None  # whether it opens this value of Python, or this folder
+    whole: bool = False  # a folder is opened as one, not file by file
+    extra: str = ""  # that it needs: pip install 'offing[EXTRA]'
+
+
+registry: Registry[Source] = Registry(__name__, Source, "source")
 
 
 def size_of(count: float) -> str:

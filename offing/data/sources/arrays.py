@@ -12,7 +12,8 @@ from ..columns import plain_columns
 from ..dataset import Log, fingerprint
 from ..schema import ALIASES as WORDS
 from ..schema import QUESTION, ROLES, Schema
-from .order import episodes_of, in_order, successors_of
+from . import Request, Source
+from ._order import episodes_of, in_order, successors_of
 
 LARGEST = np.float32(1e12)  # beyond this a float32 measurement has no square that can be trusted
 LONGEST = 10**9  # horizons beyond this are slips of the pen
@@ -364,3 +365,16 @@ def _scalar(columns: Mapping[str, Any], key: str, name: str, default: Any, whole
     if whole and number != int(number):
         raise BadInput(f"{name}, '{key}': {number:g} where a whole number was expected")
     return number
+
+
+def _columns(request: Request) -> dict[str, np.ndarray]:
+    given = request.what if isinstance(request.what, Mapping) else {}
+    return {str(key): np.atleast_1d(value) for key, value in given.items() if np.ndim(value)}
+
+
+def _load(request: Request) -> Log:
+    assert isinstance(request.what, Mapping)  # `takes` said so
+    return from_arrays(request.what, schema=request.schema)
+
+
+source = Source("", _load, _columns, takes=lambda given: isinstance(given, Mapping))

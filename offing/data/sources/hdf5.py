@@ -12,8 +12,9 @@ import numpy as np
 from ...types import BadInput
 from ..dataset import Log
 from ..schema import Schema, complete
+from . import Request, Source
+from ._rows import BATCH, MOST, Batch, Rows, collect
 from .arrays import SETTINGS
-from .rows import BATCH, MOST, Batch, Rows, collect
 
 SMALL = 2**20  # numbers in a setting, at most
 
@@ -136,3 +137,14 @@ def _piece(columns: dict[str, h5py.Dataset], names: tuple[str, ...], first: int,
     if len(parts) == 1:
         return parts[0]
     return np.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+
+
+def _load(request: Request) -> Log:
+    if len(request.paths) > 1:
+        raise BadInput(f"{request.name}: {len(request.paths)} HDF5 files in one folder; give one of them")
+    return read_hdf5(request.paths[0], request.schema or Schema(), request.budget, request.seed)
+
+
+source = Source(
+    "an .hdf5 file (D4RL)", _load, lambda request: kinds_of(request.paths[0]), suffixes=(".hdf5", ".h5")
+)

@@ -16,8 +16,9 @@ import pyarrow.parquet as pq
 from ...types import BadInput
 from ..dataset import Log
 from ..schema import Schema
-from .rows import MOST, Batch, Rows, collect
-from .tables import column_numbers
+from . import Request, Source
+from ._rows import MOST, Batch, Rows, collect
+from ._tables import column_numbers
 
 LONGEST = 16 * 2**20  # bytes of metadata
 ONE_HOT = 256  # choices of a discrete observation, at most
@@ -276,3 +277,22 @@ def _arrow(folder: Path, name: str, episodes: int, form: str) -> Iterator[Episod
             column = column if key == "observations" else column.slice(0, table.num_rows - 1)
             found[key] = column_numbers(column, key, where)
         yield found
+
+
+def _is_dataset(given: object) -> bool:
+    return isinstance(given, Path) and any((base / "metadata.json").is_file() for base in (given, given / "data"))
+
+
+def _load(request: Request) -> Log:
+    schema = request.schema or Schema()
+    if isinstance(request.what, str):
+        folder = folder_of(request.what, request.root)
+    else:
+        (base,) = request.paths
+        folder = base if (base / "metadata.json").is_file() else base / "data"
+    return read_minari(folder, request.name, schema, request.budget, request.seed)
+
+
+source = Source(
+    "minari:ID or the folder of a Minari dataset", _load, prefix="minari:", takes=_is_dataset, whole=True
+)

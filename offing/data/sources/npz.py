@@ -12,7 +12,7 @@ import numpy as np
 from ...types import BadInput
 from ..dataset import Log
 from ..schema import Schema
-from . import BUDGET, size_of
+from . import BUDGET, Request, Source, size_of
 from .arrays import from_arrays
 
 
@@ -73,3 +73,20 @@ def _measure(file: Any, key: str, path: Path) -> None:
     claimed = math.prod((dtype.itemsize, *shape))
     if not dtype.hasobject and claimed > archive.getinfo(f"{key}.npy").file_size:
         raise BadInput(f"{path}, column {key!r}: damaged; it claims {size_of(claimed)} and holds less")
+
+
+def _is_archive(given: object) -> bool:
+    return isinstance(given, Path) and given.suffix == ".npz"  # a folder of that name is refused as a file
+
+
+def _columns(request: Request) -> dict[str, np.ndarray]:
+    return {key: value for key, value in columns_of(request.paths[0]).items() if value.ndim}
+
+
+def _load(request: Request) -> Log:
+    if len(request.paths) > 1:
+        raise BadInput(f"{request.name}: {len(request.paths)} .npz files in one folder; give one of them")
+    return read_npz(request.paths[0], request.schema, request.budget)
+
+
+source = Source("an .npz file", _load, _columns, suffixes=(".npz",), takes=_is_archive, whole=True)

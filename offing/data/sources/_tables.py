@@ -1,0 +1,179 @@
+"""Tables of any format, as pieces of Arrow: read piece by piece, or shaped whole where the schema asks for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...types import BadInput
+from ..columns import table_columns
+from ..dataset import Log
+from ..schema import QUESTION, Schema, complete
+from . import Request
+from ._rows import MOST, Batch, Rows, collect
+
+WIDEST = 10_000  # columns
+
+Reader = Callable[[list[str]], Iterator[pa.RecordBatch]]  # column names -> pieces of the file
+
+
+class Part(NamedTuple):
+    """One file of a table: its columns, how many rows it may have, and how it is read."""
+
+    name: str
+    fields: pa.Schema
+    most: int
+    read: Reader
+
+    @property
+    def kinds(self) -> dict[str, np.ndarray]:
+        """No rows of each column, but of its kind."""
+        return _kinds(self.fields, self.name)
+
+
+def parts_of(request: Request, opened: Callable[[Path], Part]) -> list[Part]:
+    """The parts of a table that lies in files."""
+    return [guarded(str(path), lambda path=path: opened(path)) for path in request.paths]
+
+
+def guarded(name: str, work: Callable[[], Any]) -> Any:
+    """What `work` returns; whatever goes wrong in it becomes one line."""
+    try:
+        return work()
+    except BadInput:
+        raise
+    except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
+        raise BadInput(f"{name}: cannot be read ({error.strerror or 'no such file'})") from None
+    except UnicodeEncodeError:
+        raise BadInput(f"{name}: its name is not UTF-8; rename it") from None
+    except Exception as error:  # a damaged file may fail in any of a dozen ways
+        raise BadInput(f"{name}: {reason(error)}") from None
+
+
+def reason(error: Exception) -> str:
+    """Why a file could not be read, in our words."""
+    text = (str(error).splitlines() or [type(error).__name__])[0]
+    if "straddling" in text:
+        return "a row is longer than can be read"
+    found = re.search(r"Expected (\d+) columns, got (\d+)", text)
+    if found:
+        row = re.search(r"Row #(\d+)", text)
+        where = f"row {int(row[1]) - 2} has" if row else "a row has"
+        return f"{where} {found[2]} cells where the header has {found[1]}"
+    return f"damaged or not what its name says ({text[:120]})"
+
+
+def read_parts(parts: Sequence[Part], request: Request) -> Log:
+    """The log in a table's parts, one after the other."""
+    name, schema = request.name, request.schema or Schema()
+    kinds = parts[0].kinds
+    whole, _, notes = complete(kinds, name, schema)
+    for part in parts[1:]:
+        for column in (column for role in whole.roles for column in whole.names(role)):
+            if column not in part.kinds:
+                raise BadInput(f"{part.name}, column {column!r}: missing, and {parts[0].name} has it")
+    if whole.discrete is None and all(kinds[column].dtype.kind in "iub" for column in whole.names("action")):
+        raise BadInput(f"{name}, column '{whole.names('action')[0]}': {QUESTION}")
+
+    def read(roles: tuple[str, ...]) -> Iterator[Batch]:
+        columns = [column for role in roles for column in whole.names(role)]
+        for where, _, _, reader in parts:
+            first = 0
+            pieces = guarded(where, lambda reader=reader: reader(columns))
+            while True:
+                piece = guarded(where, lambda pieces=pieces: next(pieces, None))
+                if piece is None:
+                    break
+                if piece.num_rows == 0:
+                    continue
+                found = {role: _role(piece, whole.names(role), where, first) for role in roles}
+                yield Batch(found, where, first)
+                first += piece.num_rows
+
+    rows = Rows(name, whole.roles, read, min(MOST, sum(part.most for part in parts)), {}, notes)
+    log = collect(rows, whole, request.budget, request.seed)
+    used = {*whole.names("obs"), *whole.names("action")}
+    others = [column for column in kinds if column not in used]
+    width = log.data.steps.obs.shape[1]
+    named = table_columns(whole.names("obs"), whole.names("action"), width, log.task.actions, others)
+    return log._replace(columns=named)
+
+
+def _role(piece: pa.RecordBatch, names: tuple[str, ...], where: str, first: int) -> np.ndarray:
+    arrays = [_numbers(piece.column(name), name, where, first) for name in names]
+    if len(arrays) == 1:
+        return arrays[0]
+    for name, array in zip(names, arrays, strict=True):
+        if array.ndim != 1:
+            raise BadInput(
+                f"{where}, column {name!r}: a list per row where one of {len(names)} columns was expected"
+            )
+    return np.stack(arrays, -1)
+
+
+def _numbers(column: Any, name: str, where: str, first: int) -> np.ndarray:
+    """An Arrow column as numpy: [n], or [n, k] for lists of k; empty cells and words are refused by row."""
+    if pa.types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    kind = column.type
+    if column.null_count:
+        row = int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
+        raise BadInput(
+            f"{where}, column {name!r}, row {first + row}: empty or marked as missing; repair or drop the row"
+        )
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        inner = _numbers(column.flatten(), name, where, first) if len(column) else np.empty(0, np.float32)
+        lengths = pc.call_function("list_value_length", [column]).to_numpy(zero_copy_only=False)
+        if len(lengths) and (lengths != lengths[0]).any():
+            row = int(np.argmax(lengths != lengths[0]))
+            text = f"{lengths[row]} numbers where rows before have {lengths[0]}"
+            raise BadInput(f"{where}, column {name!r}, row {first + row}: {text}")
+        if inner.ndim != 1:
+            raise BadInput(f"{where}, column {name!r}: lists of lists; give one flat vector of numbers per row")
+        return inner.reshape(len(column), -1) if len(column) else inner.reshape(0, 1)
+    if pa.types.is_decimal(kind):
+        return column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    if not (pa.types.is_boolean(kind) or pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+        raise BadInput(f"{where}, column {name!r}: holds {_kind_name(kind)}, not numbers{_advice(kind)}")
+    return column.to_numpy(zero_copy_only=False)
+
+
+def column_numbers(column: Any, name: str, where: str) -> np.ndarray:
+    """A whole Arrow column as numpy."""
+    return _numbers(
+        pa.concat_arrays(column.chunks) if column.num_chunks else column.combine_chunks(), name, where, 0
+    )
+
+
+def _kind_name(kind: Any) -> str:
+    return str(kind).splitlines()[0][:60]
+
+
+def _advice(kind: Any) -> str:
+    if pa.types.is_struct(kind):
+        return "; flatten it to one column per number"
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return "; images need an encoder first"
+    return "; give each word a number, or one column of 0 and 1 per word"
+
+
+def _kinds(schema: pa.Schema, name: str) -> dict[str, np.ndarray]:
+    """No rows of each column, but of its kind, which is all that a draft looks at."""
+    if len(schema.names) > WIDEST:
+        raise BadInput(f"{name}: {len(schema.names)} columns; {WIDEST} is the most")
+    found: dict[str, np.ndarray] = {}
+    for field in schema:
+        kind = field.type
+        while hasattr(kind, "value_type") and not pa.types.is_map(kind):
+            kind = kind.value_type  # of a list or a dictionary
+        whole = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
+        if field.name in found:
+            raise BadInput(f"{name}, column {field.name!r}: there twice")
+        found[field.name] = np.empty(0, np.int64 if whole else np.float64)
+    return found
