@@ -1,0 +1,167 @@
+"""Exports against the policies they were made of."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from offing import planner as planners
+from offing.ship.trace import trace
+from offing.types import Box, Discrete, Policy, Seen, Task
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "runtime"))
+
+from offing_runtime._program import Program as Runner
+
+BOX, CHOICE = Box((-2.0, 0.5), (2.0, 3.0)), Discrete(3)
+WIDTH = 4
+
+
+def shaken(policy, seed=0):
+    """The policy with random parameters of a fair size."""
+    leaves, tree = jax.tree.flatten(policy.params)
+    keys = jax.random.split(jax.random.key(seed), len(leaves))
+    leaves = [leaf + 0.4 * jax.random.normal(k, leaf.shape) for k, leaf in zip(keys, leaves, strict=True)]
+    params = jax.tree.unflatten(tree, leaves)
+    scale = params[1]._replace(std=jnp.abs(params[1].std) + 0.5, reward=jnp.asarray(1.3))
+    return Policy((params[0], scale), policy.memory, policy.act)
+
+
+def made(name, actions, **settings):
+    planner = planners.get(name)
+    return shaken(planner.blank(planner.Hypers(**settings), WIDTH, Task(10, 0.99, actions)))
+
+
+def walked(policy, actions, steps=200):
+    """Random inputs, and what the policy does at them one after another."""
+    rng = np.random.default_rng(0)
+    obs = rng.normal(size=(steps, WIDTH)).astype(np.float32) * 2
+    reward = rng.normal(size=steps).astype(np.float32)
+    start = (rng.random(steps) < 0.05) | (np.arange(steps) == 0)
+
+    def one(carry, at):
+        memory, last = carry
+        o, r, s = at
+        action, memory = policy.act(policy.params, memory, Seen(o, last * (1 - s), r, s), None)
+        return (memory, action), action
+
+    first = (policy.memory, jnp.zeros(actions.width))
+    out = np.asarray(jax.jit(lambda xs: jax.lax.scan(one, first, xs)[1])((obs, reward, start.astype(np.float32))))
+    return obs, reward, start, out.argmax(-1) if isinstance(actions, Discrete) else out
+
+
+CASES = [
+    ("bc", BOX, {"width": 8, "depth": 2}),
+    ("iql", CHOICE, {"width": 8, "depth": 2}),
+    ("sacn", BOX, {"width": 8, "depth": 2}),
+    *(
+        ("rppo", actions, {"core": core, "width": 8})
+        for actions in (BOX, CHOICE)
+        for core in ("none", "gru", "linear")
+    ),
+]
+IDS = [f"{name}-{settings.get('core', '')}-{type(actions).__name__}" for name, actions, settings in CASES]
+
+
+@pytest.fixture(scope="module", params=CASES, ids=IDS)
+def case(request):
+    name, actions, settings = request.param
+    policy = made(name, actions, **settings)
+    return policy, actions, trace(policy, WIDTH, actions), walked(policy, actions)
+
+
+def same(actions, got, due):
+    if isinstance(actions, Discrete):
+        np.testing.assert_array_equal(got, due)
+    else:
+        np.testing.assert_allclose(got, due, atol=1e-5)
+
+
+def test_numpy_does_as_the_policy_does(case):
+    _, actions, program, (obs, reward, start, due) = case
+    run = Runner(program.to_json(), program.constants)
+    state, got = run.initial, []
+    for o, r, s in zip(obs, reward, start, strict=True):
+        action, state = run(o, r, run.initial if s else state)
+        got.append(action)
+    same(actions, np.array(got), due)
+
+
+def test_onnx_does_as_the_policy_does(case):
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    from offing.ship.onnx import onnx_model
+
+    _, actions, program, (obs, reward, start, due) = case
+    session = runtime.InferenceSession(onnx_model(program, {"offing": "{}"}))
+    assert session.get_modelmeta().custom_metadata_map == {"offing": "{}"}
+    if not program.remembers:
+        assert [each.name for each in session.get_inputs()] == ["obs"]
+        same(actions, session.run(None, {"obs": obs})[0], due)
+        return
+    state, got = program.initial[None], []
+    for o, r, s in zip(obs, reward, start, strict=True):
+        given = {"obs": o[None], "reward": r[None], "state": program.initial[None] if s else state}
+        action, state = session.run(None, given)
+        got.append(action[0])
+    same(actions, np.array(got), due)
+    twice = session.run(None, {"obs": obs[:2], "reward": reward[:2], "state": np.tile(program.initial, (2, 1))})[0]
+    same(actions, twice[0], due[0])
+
+
+DRIVER = """
+#include "it.h"
+#include <stdio.h>
+int main(void) {
+    float obs[IT_OBS], reward, state[IT_STATE + 1];
+    int start;
+    while (1) {
+        for (int i = 0; i < IT_OBS; i++) if (scanf("%f", obs + i) != 1) return 0;
+        if (scanf("%f %d", &reward, &start) != 2) return 0;
+        CALL
+    }
+}
+"""
+
+
+def c_driver(program):
+    """A program that reads rows and prints what the exported policy does at each."""
+    out = "int choice;" if program.choices else "float action[IT_ACTIONS];"
+    more, begin = (
+        (", reward, state", "if (start) it_begin(state);")
+        if program.remembers
+        else ("", "(void)start; (void)state;")
+    )
+    call = f"{out} {begin} const char *why = it_step(obs{more}, {'&choice' if program.choices else 'action'});"
+    show = (
+        'printf("%d\\n", choice);'
+        if program.choices
+        else 'for (int i = 0; i < IT_ACTIONS; i++) printf("%.9g ", action[i]); puts("");'
+    )
+    return DRIVER.replace("CALL", f"{call} if (why) puts(why); else {{ {show} }}")
+
+
+def test_c_does_as_the_policy_does(case, tmp_path):
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    if compiler is None:
+        pytest.skip("no compiler")
+    from offing.ship.c import c_files
+
+    _, actions, program, (obs, reward, start, due) = case
+    header, source = c_files(program, "it", {"verdict": "GO"}, [f"number {i} is bad" for i in range(WIDTH)])
+    for name, text in (("it.h", header), ("it.c", source), ("main.c", c_driver(program))):
+        (tmp_path / name).write_text(text)
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-pedantic", "-O1"]
+    subprocess.run([compiler, *strict, "it.c", "main.c", "-o", "it", "-lm"], cwd=tmp_path, check=True)
+    rows = [[*o, r, s] for o, r, s in zip(obs, reward, start.astype(int), strict=True)]
+    given = "\n".join(" ".join(f"{x:.9g}" for x in row) for row in rows) + "\n1 2 nan 3 0 1\n"
+    got = subprocess.run([str(tmp_path / "it")], input=given, capture_output=True, text=True, check=True).stdout
+    *lines, refused = got.splitlines()
+    assert refused == "number 2 is bad"
+    numbers = np.array([[float(x) for x in line.split()] for line in lines])
+    same(actions, numbers[:, 0] if isinstance(actions, Discrete) else numbers, due)
