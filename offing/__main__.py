@@ -11,7 +11,7 @@ from typing import Any
 
 import tyro
 
-from .flags import Collect, Command, Evaluate, Inspect, Play, PosteriorCommand, Sorel, Torel
+from .flags import Collect, Command, Evaluate, Export, Inspect, Play, PosteriorCommand, Sorel, Torel
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     try:
         runs: dict[Any, Any] = {Collect: collect, Inspect: inspect, PosteriorCommand: posterior}
-        runs |= {Sorel: sorel, Torel: torel, Evaluate: evaluate, Play: play}
+        runs |= {Sorel: sorel, Torel: torel, Evaluate: evaluate, Play: play, Export: export}
         return runs[type(command)](command)
     except BadInput as error:
         print(f"offing: {' '.join(str(error).split())}", file=sys.stderr)
@@ -309,6 +309,15 @@ def _policies(command: Evaluate, log: Any) -> tuple[dict[str, Any], dict[str, st
     for name, policy in found.items():
         check(policy, log.data, log.task, name)
     return found, {name: acts_like(policy, log) for name, policy in found.items()}
+
+
+def export(command: Export) -> int:
+    from .ship.export import export as run
+
+    if command.out is not None:
+        _writable(command.out)
+    print(*run(command.folder, command.to, command.out), sep="\n")
+    return 0
 
 
 def play(command: Play) -> int:

@@ -179,6 +179,19 @@ class Play:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Export:
+    """Write the policy of a finished run for where it will act, with names, bounds, memory and verdict."""
+
+    folder: Positional[Path]
+    """Where `offing sorel` or `torel` left it."""
+    to: Literal["onnx", "numpy", "stablehlo", "c"]
+    """onnx: one file, checked by onnxruntime (extra `onnx`); numpy: one file for `offing-runtime`; stablehlo: for
+    JAX and XLA; c: one header and one source file."""
+    out: Path | None = None
+    """Folder for the files (default: `export` in the run's own)."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Inspect(OfALog):
     """What is in a log, what is wrong with it, and whether it is diverse enough for SOReL or calls for TOReL."""
 
@@ -193,6 +206,7 @@ Command = (
     | Annotated[Torel, tyro.conf.subcommand("torel")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Play, tyro.conf.subcommand("play")]
+    | Annotated[Export, tyro.conf.subcommand("export")]
     | Annotated[PosteriorCommand, tyro.conf.subcommand("posterior")]
     | Annotated[Inspect, tyro.conf.subcommand("inspect")]
     | Annotated[Collect, tyro.conf.subcommand("collect")]

@@ -1,21 +1,27 @@
 """Exports against the policies they were made of."""
 
+import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from offing import planner as planners
-from offing.ship.trace import trace
-from offing.types import Box, Discrete, Policy, Seen, Task
+from offing.data.columns import ActionColumn, Column, Columns
+from offing.ship.export import shipped, write_shipment
+from offing.ship.trace import stepper, trace
+from offing.types import BadInput, Box, Discrete, Policy, Seen, Task
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "runtime"))
 
+import offing_runtime
 from offing_runtime._program import Program as Runner
 
 BOX, CHOICE = Box((-2.0, 0.5), (2.0, 3.0)), Discrete(3)
@@ -165,3 +171,113 @@ def test_c_does_as_the_policy_does(case, tmp_path):
     assert refused == "number 2 is bad"
     numbers = np.array([[float(x) for x in line.split()] for line in lines])
     same(actions, numbers[:, 0] if isinstance(actions, Discrete) else numbers, due)
+
+
+# ---- whole exports, as files
+
+TABLE = Columns(
+    obs=(
+        Column("speed"),
+        Column("on", encoding="yes-no", levels=("no", "yes")),
+        Column("kind", encoding="category", levels=("a", "b")),
+    ),
+    action=(ActionColumn("valve", (-2.0,), (2.0,)), ActionColumn("heat", (0.5,), (3.0,))),
+    table=True,
+    others=("day",),
+)
+ROW = {"speed": 0.3, "on": "yes", "kind": "b", "day": "Monday"}
+
+
+@pytest.fixture(scope="module", params=["linear", "none"])
+def sent(request):
+    policy = made("rppo", BOX, core=request.param, width=8)
+    return shipped(policy, WIDTH, BOX, TABLE, {"verdict": "GO", "fingerprint": "f"}, "it")
+
+
+def test_the_runtime_speaks_the_tables_names(sent, tmp_path):
+    (file,) = write_shipment(sent, "numpy", tmp_path)
+    policy = offing_runtime.load(tmp_path)
+    assert offing_runtime.load(file).about == {"verdict": "GO", "fingerprint": "f"}
+    action, state = policy.predict(ROW)
+    step, initial = stepper(sent.policy, WIDTH, BOX)
+    due, after = step(TABLE.encode(ROW)[0], np.float32(0), initial)
+    assert action == pytest.approx({"valve": float(due[0]), "heat": float(due[1])}, abs=1e-5)
+    if not policy.remembers:
+        assert state is None
+        return
+    second, _ = policy.predict([0.1, 0, 1, 0], state, 0.7)
+    due, _ = step(np.array([0.1, 0, 1, 0], np.float32), np.float32(0.7), after)
+    assert second == pytest.approx({"valve": float(due[0]), "heat": float(due[1])}, abs=1e-5)
+
+
+BAD = [
+    {"on": "yes", "kind": "b"},
+    {**ROW, "speeed": 1},
+    {**ROW, "speed": "fast"},
+    {**ROW, "speed": None},
+    {**ROW, "speed": float("inf")},
+    {**ROW, "on": "perhaps"},
+    {**ROW, "kind": "c"},
+    {**ROW, "kind": ""},
+    [1.0, 2.0],
+    [1.0, 2.0, float("nan"), 0.0],
+]
+
+
+@pytest.mark.parametrize("row", BAD, ids=str)
+def test_a_bad_row_is_refused_alike(sent, tmp_path, row):
+    write_shipment(sent, "numpy", tmp_path)
+    with pytest.raises(BadInput) as ours:
+        TABLE.encode(row)
+    with pytest.raises(offing_runtime.BadInput) as theirs:
+        offing_runtime.load(tmp_path).predict(row)
+    assert str(theirs.value) == str(ours.value)
+
+
+ALL = Columns(
+    obs=(
+        Column("hour", encoding="cyclic", period=24.0, source="at"),
+        Column("month", encoding="cyclic", period=12.0, source="at"),
+        Column("weekday", encoding="cyclic", period=7.0, source="at"),
+        Column("x", encoding="lag", lag=1),
+        Column("x", encoding="difference", lag=1),
+        Column("y", fill=2.0),
+        Column("y", encoding="indicator"),
+        Column("v", width=2),
+        Column("k", encoding="category", levels=("1", "2"), other=True),
+    ),
+    action=(ActionColumn("a", levels=("low", "high")), ActionColumn("b", levels=(1, 2, 3))),
+    table=True,
+)
+
+
+def test_the_runtime_encodes_and_decodes_every_kind_of_column():
+    theirs = offing_runtime.Columns(ALL.to_json())
+    for at, y, k in (("2024-02-29T13:45:10", None, 2), ("2023-12-31 23:59:59+02:00", 1.5, "9")):
+        row = {"at": at, "x": 3.0, "x[t-1]": 1.25, "y": y, "v": [1.0, 2.0], "k": k}
+        np.testing.assert_allclose(theirs.encode(row), ALL.encode(row)[0], atol=1e-5)
+    for choice in range(6):
+        assert theirs.decode(choice) == ALL.decode(np.eye(6)[choice])
+
+
+def test_stablehlo_does_as_the_policy_does(sent, tmp_path):
+    files = write_shipment(sent, "stablehlo", tmp_path)
+    assert json.loads(files[2].read_text())["about"]["verdict"] == "GO"
+    call = jax.export.deserialize(bytearray(files[0].read_bytes())).call
+    step, initial = stepper(sent.policy, WIDTH, BOX)
+    obs = np.array([0.1, 2, -1, 0], np.float32)
+    due = step(obs, np.float32(0.5), initial)[0]
+    got = call(obs, np.float32(0.5), initial)[0] if sent.program.remembers else call(obs)
+    np.testing.assert_allclose(got, due, atol=1e-5)
+
+
+def test_an_export_that_differs_is_not_written(sent, tmp_path):
+    pytest.importorskip("onnxruntime")
+    wrong = {name: 1.1 * array for name, array in sent.program.constants.items()}
+    wrong = {name: array.astype(sent.program.constants[name].dtype) for name, array in wrong.items()}
+    bad = sent._replace(program=replace(sent.program, constants=wrong))
+    with pytest.raises(BadInput, match="differs from the policy"):
+        write_shipment(bad, "onnx", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    (file,) = write_shipment(sent, "onnx", tmp_path)
+    assert file.stat().st_size > 1000

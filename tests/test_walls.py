@@ -12,7 +12,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 GROUND = ("types", "registry", "hypers", "nets", "optim")
-ROOMS = {"data": 1, "posterior": 2, "pil": 3, "planner": 4, "value": 4, "tune": 5, "report": 6, "flags": 7}
+ROOMS = {"data": 1, "posterior": 2, "pil": 3, "planner": 4, "value": 4, "tune": 5, "report": 6}
+ROOMS |= {"ship": 7, "watch": 7, "explain": 7, "flags": 8}
 SIMULATORS = {"gymnax", "gymnasium", "gym", "brax", "mujoco", "mujoco_mjx", "minari", "d4rl", "dm_control"}
 PICKLES = {"pickle", "_pickle", "cPickle", "cloudpickle", "dill", "joblib", "shelve", "marshal"}
 CLOCKS = {"time", "timeit"}

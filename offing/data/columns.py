@@ -206,7 +206,11 @@ class Columns:
             raise BadInput(
                 f"observations of shape {rows.shape}: {width} numbers a row were expected, {listed(self.names)}"
             )
-        return np.atleast_2d(np.asarray(rows, np.float32))
+        found = np.atleast_2d(np.asarray(rows, np.float32))
+        if not np.isfinite(found).all():
+            row, number = np.argwhere(~np.isfinite(found))[0]
+            raise BadInput(f"column {self.names[number]!r}, row {row}: not a finite number")
+        return found
 
     def _cells(self, rows: Rows) -> dict[str, np.ndarray]:
         """The cells of every column that is needed, column by column."""

@@ -149,7 +149,7 @@ class _Graph:
             self.moved(op)
 
     def composed(self, op: Op) -> None:
-        one = self.tensor(f"n{len(self.tensors)}", np.float32(1))
+        one = self.tensor(f"n{len(self.tensors)}", np.asarray(1, np.float32))
         (x,) = op.inputs
         if op.kind == "rsqrt":
             self.node("Div", [one, self.node("Sqrt", [x], self.fresh("root"))], op.output)

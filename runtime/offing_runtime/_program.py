@@ -8,32 +8,15 @@ from typing import Any
 import numpy as np
 
 ONE = np.float32(1)
-PLAIN: dict[str, Callable[..., Any]] = {
-    **{
-        name: getattr(np, name)
-        for name in ("exp", "log", "log1p", "expm1", "tanh", "sqrt", "abs", "sign", "floor")
-    },
-    **{name: getattr(np, name) for name in ("ceil", "sin", "cos", "maximum", "minimum", "where")},
-    "neg": np.negative,
-    "round": np.rint,
-    "not": np.logical_not,
-    "logistic": lambda x: ONE / (ONE + np.exp(-x)),
-    "rsqrt": lambda x: ONE / np.sqrt(x),
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.divide,
-    "pow": np.power,
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "and": np.logical_and,
-    "or": np.logical_or,
-    "dot": np.matmul,
-}
+NAMES = (
+    "exp log log1p expm1 tanh sqrt abs sign floor ceil sin cos maximum minimum where add neg=negative round=rint"
+)
+NAMES += (
+    " not=logical_not sub=subtract mul=multiply div=divide pow=power eq=equal ne=not_equal lt=less le=less_equal"
+)
+NAMES += " gt=greater ge=greater_equal and=logical_and or=logical_or dot=matmul"
+PLAIN = {name.split("=")[0]: getattr(np, name.split("=")[-1]) for name in NAMES.split()}
+PLAIN |= {"logistic": lambda x: ONE / (ONE + np.exp(-x)), "rsqrt": lambda x: ONE / np.sqrt(x)}
 REDUCE = {name: getattr(np, name) for name in ("sum", "max", "min", "any", "all")}
 
 
@@ -51,7 +34,8 @@ def operation(kind: str, more: dict[str, Any]) -> Callable[..., Any]:
         shape = tuple(more["shape"])
         return lambda x: np.reshape(x, shape)
     if kind == "broadcast":
-        return _broadcast(tuple(more["shape"]), more["dims"])
+        shape, dims = tuple(more["shape"]), more["dims"]
+        return lambda x: np.broadcast_to(np.expand_dims(x, [i for i in range(len(shape)) if i not in dims]), shape)
     if kind == "transpose":
         return lambda x: np.transpose(x, more["axes"])
     if kind == "concat":
@@ -63,17 +47,6 @@ def operation(kind: str, more: dict[str, Any]) -> Callable[..., Any]:
         dtype = np.dtype(more["kind"])
         return lambda x: np.asarray(x).astype(dtype)
     raise ValueError(f"operation {kind} is unknown; the policy is of a later version")
-
-
-def _broadcast(shape: tuple[int, ...], dims: list[int]) -> Callable[..., Any]:
-    def spread(x: Any) -> Any:
-        wide = [1] * len(shape)
-        for axis, n in zip(dims, np.shape(x), strict=True):
-            wide[axis] = n
-        x = np.reshape(x, wide)
-        return x if x.shape == shape else np.broadcast_to(x, shape)
-
-    return spread
 
 
 class Program:
