@@ -119,7 +119,7 @@ class Group(NamedTuple):
 
 def groups(settings: Sequence[Any]) -> list[Group]:
     """The settings by static structure, in order of first appearance: one compiled program each."""
-    found: dict[Any, list[int]] = {}
+    places: dict[Any, list[int]] = {}
     for i, setting in enumerate(settings):
-        found.setdefault(jax.tree.structure(setting), []).append(i)
-    return [Group(tuple(index), tuple(settings[i] for i in index)) for index in found.values()]
+        places.setdefault(jax.tree.structure(setting), []).append(i)
+    return [Group(tuple(index), tuple(settings[i] for i in index)) for index in places.values()]

@@ -74,7 +74,7 @@ def tower(layers: Sequence[Layer], x: Array, normed: bool = False, half: bool | 
 
 
 def centred(x: Array) -> Array:
-    """x [..., W] with mean 0 and size 1; both are found in one pass, as reading x is what they cost."""
+    """x [..., W] with mean 0 and size 1, both computed in one pass, as reading x is what they cost."""
     x = x.astype(jnp.float32)
     mean = x.mean(-1, keepdims=True)
     squared = jnp.mean(jnp.square(x), -1, keepdims=True) - jnp.square(mean)

@@ -45,9 +45,9 @@ def collect(
     """
     if rows < 2:
         raise BadInput(f"{rows} rows: a log needs at least 2")
-    asked = {"--policy": policy, "--steps": steps, "--noise": noise or None, "--horizon": horizon}
+    requested = {"--policy": policy, "--steps": steps, "--noise": noise or None, "--horizon": horizon}
     if kind in KINDS:
-        given = [flag for flag, value in asked.items() if value is not None]
+        given = [flag for flag, value in requested.items() if value is not None]
         if given:
             raise BadInput(f"{kind}: is made in one way only; {given[0]} belongs to environments by name")
         return _named(kind, rows, seed, progress)
@@ -57,12 +57,12 @@ def collect(
     with ExitStack() as stack:
         where = copies(stack, kind, TOGETHER, max(rows, steps or 0), horizon)
         if policy == "trained":
-            found = learner.learn(where, steps or rows, seed, progress).episodes(rows, seed)
+            logged = learner.learn(where, steps or rows, seed, progress).episodes(rows, seed)
         elif script is None:
-            found = episodes(*_random(where, seed), where, rows, seed, progress)
+            logged = episodes(*_random(where, seed), where, rows, seed, progress)
         else:
-            found = episodes(_scripted(script, policy, noise, where), (), where, rows, seed, progress)
-    return columns(found, where.task)
+            logged = episodes(_scripted(script, policy, noise, where), (), where, rows, seed, progress)
+    return columns(logged, where.task)
 
 
 def _check(kind: str, rows: int, seed: int, policy: str, steps: int | None, noise: float) -> None:
@@ -88,7 +88,7 @@ def episodes(
     count = where.count
     number, clock, free = np.arange(count), np.zeros(count, np.int32), count
     lengths: dict[int, int] = {}
-    complete, first, told = 0, 0, 0  # rows of the episodes before `first`, all of which are over
+    complete, first, reported = 0, 0, 0  # rows of the episodes before `first`, all of which are over
     key, taken_steps = jax.random.key(seed), []
     obs = where.reset(np.ones(count, bool), _seeds(seed, number))
     while complete + int(clock[number == first].sum()) < rows:
@@ -106,15 +106,15 @@ def episodes(
             obs, clock = where.reset(over, _seeds(seed, number)), np.where(over, 0, clock)
         while first in lengths:
             complete, first = complete + lengths.pop(first), first + 1
-        told = _tell(progress, told, complete, rows)
-    _tell(progress, told, rows, rows)
+        reported = _report(progress, reported, complete, rows)
+    _report(progress, reported, rows, rows)
     whole = {name: np.stack([step[name] for step in taken_steps]) for name in taken_steps[0]}  # [T, N, ...]
     order = sorted(pieces(whole["over"]), key=lambda part: whole["number"][part.begin, part.env])
     return taken(whole, order, rows)
 
 
-def _tell(progress: Progress | None, before: int, now: int, rows: int) -> int:
-    """Tells of progress by the twentieth part, and what was told last."""
+def _report(progress: Progress | None, before: int, now: int, rows: int) -> int:
+    """Reports progress at every twentieth part; the rows that were last reported."""
     now = min(now, rows)
     if 20 * now // rows == 20 * before // rows:
         return before
@@ -167,19 +167,19 @@ def _named(kind: str, rows: int, seed: int, progress: Progress | None) -> dict[s
     width = jax.eval_shape(env.reset, first)[1].shape[0]
     policies = random_ensemble(first, width, env.task.actions)
     run = jax.jit(lambda key: random_episodes(key, env, policies, 64))
-    found: list[dict[str, np.ndarray]] = []
+    logged: list[dict[str, np.ndarray]] = []
     count, batch = 0, 0
     while count < rows:
         out = jax.tree.map(np.asarray, run(jax.random.fold_in(rest, batch)))
         for e in range(64):
             length = min(int(out["alive"][e].sum()), rows - count)
             if length:
-                found.append({name: column[e, :length] for name, column in out.items()})
+                logged.append({name: column[e, :length] for name, column in out.items()})
                 count += length
         batch += 1
         if progress:
             progress("collect", min(count, rows), rows)
-    return columns(found, env.task)
+    return columns(logged, env.task)
 
 
 def random_episodes(key: Key, env: envs.Env, policies: RandomPolicy, count: int) -> dict[str, Array]:

@@ -37,14 +37,14 @@ def pieces(over: np.ndarray) -> Iterator[Piece]:
 
 def taken(whole: dict[str, np.ndarray], parts: Iterable[Piece], rows: int) -> list[dict[str, np.ndarray]]:
     """The columns [T, N, ...] as episodes in the order of `parts`, `rows` rows in all; the last is cut to fit."""
-    found, count = [], 0
+    episodes, count = [], 0
     for part in parts:
         if count >= rows:
             break
         end = min(part.end, part.begin + rows - count - 1)
-        found.append({name: whole[name][part.begin : end + 1, part.env] for name in KEPT if name in whole})
+        episodes.append({name: whole[name][part.begin : end + 1, part.env] for name in KEPT if name in whole})
         count += end - part.begin + 1
-    return found
+    return episodes
 
 
 def columns(episodes: list[dict[str, np.ndarray]], task: Task) -> dict[str, np.ndarray]:
@@ -54,7 +54,7 @@ def columns(episodes: list[dict[str, np.ndarray]], task: Task) -> dict[str, np.n
     ends = np.cumsum([len(e["obs"]) for e in episodes]) - 1
     truncated = np.zeros(len(whole["obs"]), bool)
     truncated[ends] = ~whole["terminated"][ends]
-    found = {
+    log = {
         **whole,
         "truncated": truncated,
         "final_obs": np.stack([e["next_obs"][-1] for e in episodes]),
@@ -63,9 +63,9 @@ def columns(episodes: list[dict[str, np.ndarray]], task: Task) -> dict[str, np.n
     }
     if isinstance(task.actions, Discrete):
         kind = np.int8 if task.actions.n <= 128 else np.int32
-        found["action"] = whole["action"].argmax(1).astype(kind)
-        found["n_actions"] = np.int64(task.actions.n)
+        log["action"] = whole["action"].argmax(1).astype(kind)
+        log["n_actions"] = np.int64(task.actions.n)
     else:
-        found["action_low"] = np.array(task.actions.low, np.float32)
-        found["action_high"] = np.array(task.actions.high, np.float32)
-    return found
+        log["action_low"] = np.array(task.actions.low, np.float32)
+        log["action_high"] = np.array(task.actions.high, np.float32)
+    return log

@@ -48,10 +48,10 @@ def copies(stack: ExitStack, name: str, most: int, rows: int, horizon: int | Non
     """
     if horizon is not None and horizon < 1:
         raise BadInput(f"a horizon of {horizon}: an episode needs at least 1 step")
-    found = envs.source(name)
-    if found is None:
+    known = envs.source(name)
+    if known is None:
         raise BadInput(f"{name}: no such environment; there are {envs.NAMES}")
-    if found[0] != "gymnasium":
+    if known[0] != "gymnasium":
         env = envs.make(name)
         task = _task(name, env.task.actions, env.task.horizon, horizon, env.task.discount)
         return Pure(env, task, _busy(most, rows, task))
@@ -62,12 +62,12 @@ def copies(stack: ExitStack, name: str, most: int, rows: int, horizon: int | Non
     return Holding(first._replace(copies=[*first.copies, *more]), task)
 
 
-def _task(name: str, actions: Any, limit: int | None, asked: int | None, discount: float) -> Task:
-    if limit is None and asked is None:
+def _task(name: str, actions: Any, limit: int | None, wanted: int | None, discount: float) -> Task:
+    if limit is None and wanted is None:
         raise BadInput(f"{name}: its episodes have no time limit; set one (--horizon)")
     if isinstance(actions, Box) and not np.isfinite(actions).all():
         raise BadInput(f"{name}: the range of its actions has no end on some side; nothing can be drawn from it")
-    return Task(min(each for each in (limit, asked) if each), discount, actions)
+    return Task(min(each for each in (limit, wanted) if each), discount, actions)
 
 
 def _busy(most: int, rows: int, task: Task) -> int:

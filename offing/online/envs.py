@@ -67,8 +67,8 @@ def need(package: str) -> None:
 def versions(name: str) -> dict[str, str]:
     """Of what steps the environment of that name: true returns change with it."""
     package, _ = source(name) or ("", "")
-    found = [each for each in PACKAGES.get(package, ()) if importlib.util.find_spec(each)]
-    return {each: importlib.metadata.version(each) for each in found}
+    installed = [each for each in PACKAGES.get(package, ()) if importlib.util.find_spec(each)]
+    return {each: importlib.metadata.version(each) for each in installed}
 
 
 def make(name: str) -> Env:
@@ -76,10 +76,10 @@ def make(name: str) -> Env:
 
     The same name gives the same functions again, so that compiled programs are shared.
     """
-    found = source(name)
-    if found is None:
+    known = source(name)
+    if known is None:
         raise BadInput(f"{name}: no such environment; there are {', '.join(sorted(GYMNAX))}")
-    package, inner = found
+    package, inner = known
     if package == "gymnasium":
         raise BadInput(f"{name}: gymnasium's environments are no pure functions; they can be played, nothing else")
     need(package)

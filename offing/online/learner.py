@@ -50,9 +50,9 @@ class Learned(NamedTuple):
 
     def episodes(self, rows: int, seed: int) -> list[dict[str, np.ndarray]]:
         """`rows` rows of the run in the order in which episodes ended; which, if not all, is drawn by the seed."""
-        found = list(pieces(self.over))
-        order = np.random.default_rng([seed, 5]).permutation(len(found))
-        drawn = sorted((found[i] for i in order), key=lambda part: not part.whole)
+        runs = list(pieces(self.over))
+        order = np.random.default_rng([seed, 5]).permutation(len(runs))
+        drawn = sorted((runs[i] for i in order), key=lambda part: not part.whole)
         before = np.cumsum([0, *(part.rows for part in drawn[:-1])])
         kept = [part for part, count in zip(drawn, before, strict=True) if count < rows]
         return taken(self.whole, sorted(kept, key=lambda part: (part.end, part.env)), rows)
@@ -63,17 +63,17 @@ def act(key: Key, agent: Params, obs: Array, actions: Box | Discrete) -> Acted:
     net, units = agent
     blank = jnp.zeros(obs.shape[:-1])
     seen = Seen(obs, blank, blank, blank)  # a policy without memory looks at the observation alone
-    said, value = rppo.speak(net, rppo.look(net, units, seen, actions))
-    raw = rppo.choose(key, net, said, actions)
-    logp, _ = rppo.log_prob(net, said, raw, actions)
-    found = {"x": rppo.features(net, units, seen, actions), "raw": raw, "raw_logp": logp, "value": value}
+    outputs, value = rppo.speak(net, rppo.look(net, units, seen, actions))
+    raw = rppo.choose(key, net, outputs, actions)
+    logp, _ = rppo.log_prob(net, outputs, raw, actions)
+    lesson = {"x": rppo.features(net, units, seen, actions), "raw": raw, "raw_logp": logp, "value": value}
     if isinstance(actions, Discrete):
-        return {**found, "action": raw, "logp": jnp.minimum(logp, 0.0)}  # by rounding it may exceed 0
+        return {**lesson, "action": raw, "logp": jnp.minimum(logp, 0.0)}  # by rounding it may exceed 0
     low, high = jnp.array(actions.low), jnp.array(actions.high)
     half = (high - low) / 2
     flat = 2 * (jnp.log(2.0) - raw - jax.nn.softplus(-2 * raw))  # log(1 - tanh^2), where tanh itself rounds to 1
     action = jnp.clip((low + high) / 2 + half * jnp.tanh(raw), low, high)
-    return {**found, "action": action, "logp": logp - jnp.sum(jnp.log(half) + flat, -1)}
+    return {**lesson, "action": action, "logp": logp - jnp.sum(jnp.log(half) + flat, -1)}
 
 
 def learn(where: Copies, steps: int, seed: int, progress: Progress | None = None) -> Learned:
@@ -85,7 +85,7 @@ def learn(where: Copies, steps: int, seed: int, progress: Progress | None = None
     net = rppo.net_init(k2, hypers, where.width, where.task.actions)
     state = rppo.State(start(net), units, _nowhere(), jnp.asarray(0), (jnp.asarray(0.0), jnp.asarray(1.0)))
     obs = where.reset(np.ones(where.count, bool), _drawn(seeds, where.count))
-    found, agents = [], []
+    segments, agents = [], []
     updates = -(-steps // (hypers.envs * hypers.segment))
     for i in range(updates):
         k4, k5 = jax.random.split(jax.random.fold_in(k3, i))
@@ -93,10 +93,10 @@ def learn(where: Copies, steps: int, seed: int, progress: Progress | None = None
         last = _act(k5, (state.learner.params, units), obs, where.task.actions)["value"]
         state = _lesson(k5, hypers, state, {name: rows[name] for name in LESSON}, last, where.task.actions)
         agents.append((state.learner.params, units))
-        found.append({name: rows[name] for name in LOGGED})
+        segments.append({name: rows[name] for name in LOGGED})
         if progress:
             progress("collect", min((i + 1) * hypers.envs * hypers.segment, steps), steps)
-    whole = {name: np.concatenate([part[name] for part in found]) for name in LOGGED}  # [T, N, ...]
+    whole = {name: np.concatenate([part[name] for part in segments]) for name in LOGGED}  # [T, N, ...]
     return Learned(whole, whole["terminated"] | whole["late"], agents)
 
 

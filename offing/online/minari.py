@@ -73,13 +73,13 @@ def _spec(kind: str, horizon: int) -> Any:
     package, name = envs.source(kind) or ("offing", kind)
     if package != "gymnasium":
         return EnvSpec(f"{package}/{name}", entry_point=f"{package}:{name}", max_episode_steps=horizon)
-    found = spec(name.rpartition(":")[2])
-    found.max_episode_steps = horizon
+    own = spec(name.rpartition(":")[2])
+    own.max_episode_steps = horizon
     try:
-        found.to_json()
+        own.to_json()
     except (TypeError, ValueError):  # it names a class of this very process, which no file can hold
-        return EnvSpec(found.id, entry_point=str(found.entry_point), max_episode_steps=horizon)
-    return found
+        return EnvSpec(own.id, entry_point=str(own.entry_point), max_episode_steps=horizon)
+    return own
 
 
 def _buffers(columns: dict[str, Any]) -> Any:

@@ -60,15 +60,15 @@ def full_replay(env: envs.Env, rows: int, seed: int, progress: Progress | None =
         lambda key, state, pool: rppo.lesson(key, hypers, state, arena(env, pool, hypers.envs), env.task)
     )
     state = begin(k2, pool)
-    found: list[dict[str, np.ndarray]] = []
+    segments: list[dict[str, np.ndarray]] = []
     updates = -(-rows // (hypers.envs * hypers.segment))
     for i in range(updates):
         state, _, out = learn(jax.random.fold_in(k3, i), state, pool)
         kept = {name: np.asarray(out[name]) for name in ("obs", "action", "reward", "next_obs", "ended", "late")}
-        found.append(kept)
+        segments.append(kept)
         if progress:
             progress("collect", min((i + 1) * hypers.envs * hypers.segment, rows), rows)
-    whole = {name: np.concatenate([part[name] for part in found]) for name in found[0]}  # [T, N, ...]
+    whole = {name: np.concatenate([part[name] for part in segments]) for name in segments[0]}  # [T, N, ...]
     whole["terminated"] = whole["ended"]
     parts = sorted(pieces(whole["ended"] | whole["late"]), key=lambda part: (part.end, part.env))
     return columns(taken(whole, parts, rows), env.task)
