@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,9 +13,12 @@ CHUNK = 2048  # episodes that are played at once
 
 
 class Mind(NamedTuple):
-    """A policy that may remember: (observations [N, S], memory or None at the start) -> actions, memory."""
+    """A policy that may remember: (observations [N, S], last rewards [N], memory) -> actions, memory.
 
-    act: Callable[[np.ndarray, object], tuple[np.ndarray, object]]
+    Memory is None at the first step of an episode.
+    """
+
+    act: Callable[[np.ndarray, np.ndarray, Any], tuple[np.ndarray, Any]]
 
 
 class Truth(NamedTuple):
@@ -31,7 +34,7 @@ class Truth(NamedTuple):
 
 def remembers_nothing(act: Act) -> Mind:
     """A function of observations as a policy whose memory is empty."""
-    return Mind(lambda obs, memory: (act(obs), memory))
+    return Mind(lambda obs, reward, memory: (act(obs), memory))
 
 
 def seen(task: Task, state: State) -> np.ndarray:
@@ -43,9 +46,9 @@ def returns(task: Task, mind: Mind, episodes: int, rng: np.random.Generator) -> 
     """Returns, discounted returns and lengths [N] of so many episodes, played to their end or the horizon."""
     state = task.start(rng, episodes)
     earned, valued, lasted, alive = (np.zeros(episodes) for _ in range(4))
-    alive, memory = alive == 0, None
+    alive, memory, reward = alive == 0, None, np.zeros(episodes)
     for t in range(task.horizon):
-        action, memory = mind.act(seen(task, state), memory)
+        action, memory = mind.act(seen(task, state), reward, memory)
         state, reward, ended = task.step(state, tidy(task, action), rng)
         paid = np.where(alive, reward, 0.0)
         earned, valued, lasted = earned + paid, valued + task.discount**t * paid, lasted + alive
@@ -95,7 +98,7 @@ def written(task: Task, behaviours: Sequence[Act], noise: float, rows: int, rng:
     state, alive, kept = task.start(rng, len(who)), np.ones(len(who), bool), []
     for t in range(task.horizon):
         obs = seen(task, state)
-        action = _mixed(task, behaviours, who, obs, noise, rng)
+        action = mixed(task, behaviours, who, obs, noise, rng)
         state, reward, ended = task.step(state, action, rng)
         kept.append(
             (obs, action, reward, seen(task, state), ended, alive & (t + 1 == task.horizon) & ~ended, alive)
@@ -104,7 +107,7 @@ def written(task: Task, behaviours: Sequence[Act], noise: float, rows: int, rng:
     return _rows([np.stack(column, 1) for column in zip(*kept, strict=True)], who, rows)
 
 
-def _mixed(
+def mixed(
     task: Task, behaviours: Sequence[Act], who: np.ndarray, obs: np.ndarray, noise: float, rng: np.random.Generator
 ) -> np.ndarray:
     """What each episode's own behaviour does, with a share of random actions, and amounts off by a little."""

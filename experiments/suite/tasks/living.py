@@ -16,6 +16,7 @@ class Glucose(Task):
     horizon = 96
     columns = ("sensor", "trend", "meal", "hour")
     actions = Amounts((0.0,), (6.0,))
+    noise = 0.06  # more would be the end of most patients
 
     def start(self, rng: np.random.Generator, episodes: int) -> State:
         glucose, zeros = rng.uniform(100, 200, episodes), np.zeros(episodes)

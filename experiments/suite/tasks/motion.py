@@ -63,15 +63,15 @@ class Lander(Task):
 
 
 class Ferry(Task):
-    """Crosses a river with an eddying current, round an island, to a dock; its logs never got there."""
+    """Crosses a river with an eddying current, round an island, to a dock; its logs hardly ever got there."""
 
     name = "ferry"
     kinds = ("nothing good", "walls", "goal", "two columns", "continuous", "deterministic and rough")
-    why = "nothing in the log is any good: what the goal pays was never seen"
+    why = "nothing in the log is any good: hardly an episode, or none, has seen what the goal pays"
     horizon = 60
     columns = ("x", "y")
     actions = Amounts((-1.0, -1.0), (1.0, 1.0))
-    behaviours = (0.0, 0.15, 0.3, 0.4)
+    behaviours = (0.0, 0.07, 0.2, 0.4)
 
     def start(self, rng: np.random.Generator, episodes: int) -> State:
         return {"x": rng.uniform(0, 1, episodes), "y": rng.uniform(0, 0.5, episodes)}

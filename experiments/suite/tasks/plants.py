@@ -156,7 +156,7 @@ class Boiler(Task):
     horizon = 80
     columns = ("warmth", "setpoint", "flow")
     actions = Amounts((0.0,), (1.0,))
-    behaviours = (1.0, 0.95, 0.9)
+    behaviours = (1.0, 0.93, 0.87)
     noise = 0.05
 
     def start(self, rng: np.random.Generator, episodes: int) -> State:

@@ -1,0 +1,209 @@
+"""Records in, figures out: what the suite says of verdicts, promises and estimates, by task and overall.
+
+A plan truly beats its log if it earned more than the log's mean by two standard errors. GO is wrong if what came
+was no more than the log's mean; NO-GO is right if the plan did not truly beat it. Errors and widths of estimates
+are shares of the pool's true range.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+Record = dict[str, Any]
+LEVELS = ("0.5", "0.9", "0.99")
+GO, NO_GO = "GO", "NO-GO"
+
+
+class Share(NamedTuple):
+    """So many of so many, with the binomial interval of Clopper and Pearson at 95%."""
+
+    count: int
+    of: int
+
+    @property
+    def value(self) -> float:
+        return self.count / self.of if self.of else float("nan")
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        if not self.of:
+            return 0.0, 1.0
+        low = stats.beta.ppf(0.025, self.count, self.of - self.count + 1) if self.count else 0.0
+        high = stats.beta.ppf(0.975, self.count + 1, self.of - self.count) if self.count < self.of else 1.0
+        return float(low), float(high)
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{self.count} of {self.of} ({self.value:.0%}; {low:.0%} to {high:.0%})" if self.of else "none"
+
+
+class Sorel(NamedTuple):
+    """Figures of `offing sorel` over some records."""
+
+    runs: int
+    go_where_better: Share
+    wrong_go: Share
+    no_go_right: Share
+    covered: dict[str, Share]
+    same_over_seeds: Share
+    verdicts: dict[str, int]
+    seconds: float  # median
+    too_high: Share  # of all runs, those whose whole 90% interval lies above what came
+
+
+class Evaluate(NamedTuple):
+    """Figures of `offing evaluate` over some records; of the discounted value unless said."""
+
+    runs: int
+    policies: int
+    error: float
+    fqe_error: float
+    ratio: float
+    spearman: float
+    fqe_spearman: float
+    covered: dict[str, Share]
+    fqe_covered: dict[str, Share]
+    width: float  # median, of the 90% interval
+    return_error: float  # of the undiscounted return
+    return_covered: dict[str, Share]
+    return_width: float
+    seconds: float
+
+
+def read(places: Iterable[Path]) -> list[Record]:
+    """Records from folders and gathered files, each job once: the later place wins."""
+    found: dict[tuple[Any, ...], Record] = {}
+    for place in places:
+        texts = [p.read_text() for p in sorted(place.glob("*.json"))] if place.is_dir() else [place.read_text()]
+        for text in texts:
+            held = json.loads(text)
+            for record in held if isinstance(held, list) else [held]:
+                found[_job(record)] = record
+    return [found[key] for key in sorted(found)]
+
+
+def _job(record: Record) -> tuple[Any, ...]:
+    return tuple(record[name] for name in ("half", "what", "control", "task", "rows", "seed", "scale"))
+
+
+def gain(record: Record) -> tuple[float, float]:
+    """What a plan earned more than its log's mean, and the standard error of that."""
+    earned, log = record["realised"], record["log"]
+    return earned["mean"] - log["mean"], float(np.hypot(earned["stderr"], log["stderr"]))
+
+
+def better(record: Record) -> bool:
+    """Whether a plan truly beat its log."""
+    more, error = gain(record)
+    return more > 2 * error
+
+
+def inside(intervals: Record, truth: float, level: str) -> bool:
+    low, high = intervals[level]
+    return low <= truth <= high
+
+
+def _share(hits: Iterable[bool]) -> Share:
+    every = list(hits)
+    return Share(sum(map(bool, every)), len(every))
+
+
+def sorel_figures(records: Sequence[Record]) -> Sorel:
+    """Figures of plans on sound logs."""
+    verdicts: dict[str, int] = defaultdict(int)
+    by_log: dict[tuple[Any, ...], list[str]] = defaultdict(list)
+    for record in records:
+        verdicts[record["verdict"]] += 1
+        by_log[record["task"], record["rows"], record["scale"]].append(record["verdict"])
+    return Sorel(
+        runs=len(records),
+        go_where_better=_share(r["verdict"] == GO for r in records if better(r)),
+        wrong_go=_share(gain(r)[0] <= 0 for r in records if r["verdict"] == GO),
+        no_go_right=_share(not better(r) for r in records if r["verdict"] == NO_GO),
+        covered={
+            level: _share(inside(r["promise"]["intervals"], r["realised"]["mean"], level) for r in records)
+            for level in LEVELS
+        },
+        same_over_seeds=_share(len(set(said)) == 1 for said in by_log.values() if len(said) > 1),
+        verdicts=dict(verdicts),
+        seconds=float(np.median([r["seconds"] for r in records])),
+        too_high=_share(r["promise"]["intervals"]["0.9"][0] > r["realised"]["mean"] for r in records),
+    )
+
+
+class Judged(NamedTuple):
+    """One record's estimates by one method beside the truths."""
+
+    estimate: np.ndarray  # [P]
+    low: dict[str, np.ndarray]
+    high: dict[str, np.ndarray]
+    truth: np.ndarray
+
+    @property
+    def range(self) -> float:
+        return float(np.ptp(self.truth)) or 1.0
+
+    @property
+    def error(self) -> float:
+        return float(np.mean(np.abs(self.estimate - self.truth)) / self.range)
+
+    @property
+    def spearman(self) -> float:
+        if np.ptp(self.estimate) == 0:
+            return 0.0
+        return float(np.corrcoef(stats.rankdata(self.estimate), stats.rankdata(self.truth))[0, 1])
+
+    def hits(self, level: str) -> list[bool]:
+        return ((self.low[level] <= self.truth) & (self.truth <= self.high[level])).tolist()
+
+
+def judged(record: Record, method: str, kind: str = "value") -> Judged | None:
+    """A method's estimates of a record's policies, as far as it has both it and the posterior's."""
+    truth = "discounted" if kind == "value" else "mean"
+    rows = [p for p in record["policies"].values() if method in p and p[method][kind] is not None]
+    if not rows:
+        return None
+    said = [row[method][kind] for row in rows]
+    ends = lambda side: {level: np.array([s["intervals"][level][side] for s in said]) for level in LEVELS}
+    return Judged(
+        np.array([s["median"] for s in said]), ends(0), ends(1), np.array([row["truth"][truth] for row in rows])
+    )
+
+
+def evaluate_figures(records: Sequence[Record]) -> Evaluate:
+    """Figures of estimates on sound logs: means over logs, coverage over all policies."""
+    ours = [found for r in records if (found := judged(r, "predictive"))]
+    theirs = [found for r in records if (found := judged(r, "fqe"))]
+    returns = [found for r in records if (found := judged(r, "predictive", "return"))]
+    mean = lambda numbers: float(np.mean(numbers)) if len(numbers) else float("nan")
+    error, fqe = mean([one.error for one in ours]), mean([one.error for one in theirs])
+    covered = lambda many: {level: _share(hit for one in many for hit in one.hits(level)) for level in LEVELS}
+    return Evaluate(
+        runs=len(records),
+        policies=sum(len(one.truth) for one in ours),
+        error=error,
+        fqe_error=fqe,
+        ratio=error / fqe if fqe else float("nan"),
+        spearman=mean([one.spearman for one in ours]),
+        fqe_spearman=mean([one.spearman for one in theirs]),
+        covered=covered(ours),
+        fqe_covered=covered(theirs),
+        width=_width(ours),
+        return_error=mean([one.error for one in returns]),
+        return_covered=covered(returns),
+        return_width=_width(returns),
+        seconds=float(np.median([r["seconds"] for r in records])),
+    )
+
+
+def _width(many: Sequence[Judged]) -> float:
+    """The median width of a 90% interval over all policies, as a share of its pool's range."""
+    widths = [w for one in many for w in (one.high["0.9"] - one.low["0.9"]) / one.range]
+    return float(np.median(widths)) if widths else float("nan")

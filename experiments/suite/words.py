@@ -1,0 +1,144 @@
+"""The figures in words, and records made small enough to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .table import (
+    GO,
+    LEVELS,
+    Evaluate,
+    Record,
+    Share,
+    Sorel,
+    better,
+    evaluate_figures,
+    gain,
+    inside,
+    sorel_figures,
+)
+from .tasks import HALVES
+
+
+def printed(records: Sequence[Record]) -> str:
+    """Every figure of the records: open and sealed apart, scale by scale, overall and by task."""
+    parts = []
+    for half in HALVES:
+        for scale in sorted({r["scale"] for r in records if r["half"] == half}):
+            mine = [r for r in records if (r["half"], r["scale"]) == (half, scale)]
+            parts += [f"== {half} half, {scale}; commits {', '.join(sorted({r['commit'] for r in mine}))}"]
+            parts += _sorel(_of(mine, "sorel")) + _evaluate(_of(mine, "evaluate")) + _controls(mine)
+    return "\n".join(parts) if parts else "no records"
+
+
+def _of(records: Sequence[Record], what: str) -> list[Record]:
+    return [r for r in records if r["what"] == what and r["control"] == "none"]
+
+
+def _levels(covered: dict[str, Share]) -> str:
+    return "; ".join(f"at {float(level):.0%} asked {share}" for level, share in covered.items())
+
+
+def _sorel(records: list[Record]) -> list[str]:
+    if not records:
+        return []
+    lines = ["-- offing sorel", *_sorel_lines(sorel_figures(records))]
+    lines.append(f"   {'run':34} {'verdict':20} {'promised':>10} {'90% interval':>24} {'earned':>17} {'log':>17}")
+    for r in records:
+        low, high = r["promise"]["intervals"]["0.9"]
+        marks = ("" if inside(r["promise"]["intervals"], r["realised"]["mean"], "0.9") else " outside") + (
+            " beats" if better(r) else ""
+        )
+        wrong = " WRONG" if r["verdict"] == GO and gain(r)[0] <= 0 else ""
+        lines.append(
+            f"   {r['task']:16} {r['rows']:6} seed {r['seed']:<5} {r['verdict']:20} "
+            f"{r['promise']['median']:10.4g} "
+            f"{f'{low:.4g} … {high:.4g}':>24} {_pm(r['realised']):>17} {_pm(r['log']):>17}{marks}{wrong} "
+            f"{r['seconds']:.0f} s"
+        )
+    return lines
+
+
+def _sorel_lines(f: Sorel) -> list[str]:
+    said = ", ".join(f"{word} {count}" for word, count in sorted(f.verdicts.items()))
+    return [
+        f"   runs {f.runs}: {said}; median {f.seconds:.0f} s",
+        f"   GO where the plan truly beats the log by two standard errors: {f.go_where_better} (75% asked)",
+        f"   wrong GO: {f.wrong_go} (at most 5%)",
+        f"   NO-GO right: {f.no_go_right} (90% asked)",
+        f"   realised return inside the interval: {_levels(f.covered)} (87% to 95% at 90%)",
+        f"   whole 90% interval above what came: {f.too_high}",
+        f"   the same verdict over seeds: {f.same_over_seeds} (85% asked)",
+    ]
+
+
+def _pm(one: Record) -> str:
+    return f"{one['mean']:.4g} ± {one['stderr']:.2g}"
+
+
+def _evaluate(records: list[Record]) -> list[str]:
+    if not records:
+        return []
+    lines = ["-- offing evaluate", *_evaluate_lines(evaluate_figures(records))]
+    lines.append(
+        f"   {'by task':16} {'error':>7} {'FQE':>7} {'Spearman':>8} {'FQE':>6} {'50%':>5} {'90%':>5} {'99%':>5} "
+        f"{'width':>7}"
+    )
+    for task in sorted({r["task"] for r in records}):
+        f = evaluate_figures([r for r in records if r["task"] == task])
+        covered = " ".join(f"{f.covered[level].value:5.0%}" for level in LEVELS)
+        lines.append(
+            f"   {task:16} {f.error:7.3f} {f.fqe_error:7.3f} {f.spearman:8.2f} {f.fqe_spearman:6.2f} {covered} "
+            f"{f.width:7.2f}"
+        )
+    return lines
+
+
+def _evaluate_lines(f: Evaluate) -> list[str]:
+    return [
+        f"   logs {f.runs}, policies {f.policies}; median {f.seconds:.0f} s",
+        f"   error {f.error:.3f} of the pool's range, FQE's {f.fqe_error:.3f}: {f.ratio:.2f} of it (0.15 asked)",
+        f"   Spearman {f.spearman:.2f} on average (0.93 asked), FQE's {f.fqe_spearman:.2f}",
+        f"   covered: {_levels(f.covered)} (87% to 95% at 90%)",
+        f"   covered by FQE: {_levels(f.fqe_covered)}",
+        f"   median width of the 90% interval {f.width:.2f} of the pool's range (0.3 asked)",
+        f"   undiscounted: error {f.return_error:.3f}, width {f.return_width:.2f}, {_levels(f.return_covered)}",
+    ]
+
+
+def _controls(records: Sequence[Record]) -> list[str]:
+    """Negative controls: none may be GO."""
+    spoilt = [r for r in records if r["control"] != "none"]
+    if not spoilt:
+        return []
+    plans = [r for r in spoilt if r["what"] == "sorel"]
+    go = Share(sum(r["verdict"] == GO for r in plans), len(plans))
+    lines = ["-- negative controls", f"   GO: {go} (none may)"]
+    lines += [f"   {r['control']:17} {r['task']:16} {r['rows']:6} {r['verdict']}" for r in plans]
+    for r in spoilt:
+        if r["what"] == "evaluate":
+            f = evaluate_figures([r])
+            lines.append(f"   {r['control']:17} {r['task']:16} {r['rows']:6} covered {_levels(f.covered)}")
+    return lines
+
+
+def compact(record: Record) -> Record:
+    """A record without what no figure is made of: terms of intervals of estimates, and digits beyond the sixth."""
+    small = _rounded(
+        {name: value for name, value in record.items() if name not in ("worlds", "product_behaviour")}
+    )
+    for policy in small.get("policies", {}).values():
+        for method in policy.values():
+            for kind in ("value", "return"):
+                if isinstance(method.get(kind), dict):
+                    method[kind].pop("terms", None)
+    return small
+
+
+def _rounded(thing: Any) -> Any:
+    if isinstance(thing, float):
+        return float(f"{thing:.6g}")
+    if isinstance(thing, dict):
+        return {name: _rounded(value) for name, value in thing.items()}
+    return [_rounded(value) for value in thing] if isinstance(thing, list | tuple) else thing
