@@ -11,7 +11,7 @@ from typing import Any
 
 import tyro
 
-from .flags import Collect, Command, Evaluate, Export, Inspect, Play, PosteriorCommand, Sorel, Torel
+from .flags import Collect, Command, Evaluate, Export, Inspect, Play, PosteriorCommand, Sorel, Torel, Watch
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -24,7 +24,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     try:
         runs: dict[Any, Any] = {Collect: collect, Inspect: inspect, PosteriorCommand: posterior}
-        runs |= {Sorel: sorel, Torel: torel, Evaluate: evaluate, Play: play, Export: export}
+        runs |= {Sorel: sorel, Torel: torel, Evaluate: evaluate, Play: play, Export: export, Watch: watch}
         return runs[type(command)](command)
     except BadInput as error:
         print(f"offing: {' '.join(str(error).split())}", file=sys.stderr)
@@ -318,6 +318,33 @@ def export(command: Export) -> int:
         _writable(command.out)
     print(*run(command.folder, command.to, command.out), sep="\n")
     return 0
+
+
+def watch(command: Watch) -> int:
+    from .data import load
+    from .report import results
+    from .types import BadInput
+    from .watch.earning import EXIT
+    from .watch.page import save
+    from .watch.watch import Watch as Watching
+
+    _cache()
+    out = command.folder if command.out is None else command.out
+    _writable(out)
+    report = results.found(command.folder)
+    if report is None:
+        raise BadInput(f"{command.folder}: holds no finished result")
+    root = os.environ.get("MINARI_DATASETS_PATH")
+    source, schema = command.log or report["data"], command.schema
+    try:
+        log = load(source, report["rows"], report["seed"], schema=schema, root=root)
+    except BadInput as error:
+        raise BadInput(f"--log: give the log that the policy was learned from: {error}") from None
+    watching = Watching.of(command.folder, log)
+    watched = watching.update(load(command.data, schema=schema, root=root))
+    files = save(out, watched, command.data)
+    print(*watched.sentences(), files[1], sep="\n")
+    return EXIT[watched.word]
 
 
 def play(command: Play) -> int:

@@ -192,6 +192,22 @@ class Export:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Watch:
+    """Rows that a deployed policy made: does it earn what was promised, and is the world still the same?"""
+
+    folder: Positional[Path]
+    """Where `offing sorel` or `torel` left the policy."""
+    data: Positional[str]
+    """The new rows: a log, as other commands take it."""
+    log: str | None = None
+    """The log that the policy was learned from (default: the one that the run names)."""
+    schema: Path | None = None
+    """A TOML file that says which column is what, of both logs."""
+    out: Path | None = None
+    """Folder for watch.json and watch.html (default: the run's own)."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Inspect(OfALog):
     """What is in a log, what is wrong with it, and whether it is diverse enough for SOReL or calls for TOReL."""
 
@@ -207,6 +223,7 @@ Command = (
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Play, tyro.conf.subcommand("play")]
     | Annotated[Export, tyro.conf.subcommand("export")]
+    | Annotated[Watch, tyro.conf.subcommand("watch")]
     | Annotated[PosteriorCommand, tyro.conf.subcommand("posterior")]
     | Annotated[Inspect, tyro.conf.subcommand("inspect")]
     | Annotated[Collect, tyro.conf.subcommand("collect")]

@@ -1,0 +1,125 @@
+"""Deployments that `offing watch` looks at after every episode: how often it stops, keeps and names.
+
+    python -m experiments.watched out/pendulum [--deployments 500]
+
+The folder is that of `offing sorel offing:pendulum`. The policy acts in a pendulum of this file's own (the same as
+the one that was logged), unchanged, with friction, and with a sensor that is off. Returns are those of the first,
+moved to the mean that each line names.
+"""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import offing
+from offing.types import Seen
+from offing.watch.columns import Scores, scores, surprise
+from offing.watch.earning import KEEP, STOP, Earning
+from offing.watch.watch import Watch
+
+POOL = 1_000  # episodes of every kind that deployments draw from
+STEPS = 200
+
+
+def episodes(key: Any, policy: Any, friction: float, offset: float) -> dict[str, np.ndarray]:
+    """POOL episodes of the policy in a pendulum with that friction and that offset of the speed's sensor."""
+    k1, k2 = jax.random.split(key)
+    angle = jax.random.uniform(k1, (POOL,), minval=-jnp.pi, maxval=jnp.pi)
+    speed = jax.random.uniform(k2, (POOL,), minval=-1.0, maxval=1.0)
+    seen_as = lambda angle, speed: jnp.stack([jnp.cos(angle), jnp.sin(angle), speed + offset], -1)
+
+    def one(carry: Any, t: Any) -> Any:
+        angle, speed, memory, last, earned = carry
+        obs = seen_as(angle, speed)
+        action, memory = policy.act(policy.params, memory, Seen(obs, last, earned, jnp.full(POOL, t == 0.0)), None)
+        push = jnp.clip(action[:, 0], -2, 2)
+        turn = jnp.mod(angle + jnp.pi, 2 * jnp.pi) - jnp.pi
+        reward = -(turn**2 + 0.1 * speed**2 + 0.001 * push**2)
+        speed = jnp.clip(speed + (15 * jnp.sin(angle) + 3 * push - friction * speed) * 0.05, -8, 8)
+        angle = angle + speed * 0.05
+        row = {"obs": obs, "action": action, "reward": reward, "next_obs": seen_as(angle, speed)}
+        return (angle, speed, memory, action, reward), row
+
+    first = (angle, speed, policy.begin(POOL), jnp.zeros((POOL, 1)), jnp.zeros(POOL))
+    rows = jax.jit(lambda: jax.lax.scan(one, first, jnp.arange(STEPS) * 1.0)[1])()
+    return {name: np.swapaxes(np.asarray(leaf), 0, 1) for name, leaf in rows.items()}  # [POOL, T, ...]
+
+
+def scored(watch: Watch, pool: dict[str, np.ndarray]) -> tuple[Scores, np.ndarray]:
+    """Scores and starts of the pool's episodes."""
+    flat = {name: leaf.reshape(-1, *leaf.shape[2:]) for name, leaf in pool.items()}
+    far = surprise(watch.worlds, flat["obs"], flat["action"], flat["next_obs"], flat["reward"])
+    return scores(far, np.repeat(np.arange(POOL), STEPS)), pool["obs"][:, 0]
+
+
+def columns(watch: Watch, pool: dict[str, np.ndarray], count: int, length: int, rng: Any) -> list[str | None]:
+    """The column that each deployment named, if any."""
+    found, starts = scored(watch, pool)
+    named = []
+    for _ in range(count):
+        watch.columns.reset()
+        for i in rng.choice(POOL, length, replace=False):
+            watch.columns.take(Scores(found.side[i], found.size[i]), starts[i])
+        best = watch.columns.named
+        named.append(None if best is None else best.column)
+    return named
+
+
+def earnings(
+    watch: Watch, returns: np.ndarray, mean: float, count: int, length: int, rng: Any
+) -> tuple[float, float]:
+    """Shares of deployments that were ever stopped, and kept in the end; looked at after every episode."""
+    moved = returns - returns.mean() + mean
+    stopped = kept = 0
+    for _ in range(count):
+        earning = Earning(watch.earning.promise)
+        for x in rng.choice(moved, length, replace=False):
+            earning.update(x)
+            if earning.word == STOP:
+                break
+        stopped += earning.word == STOP
+        kept += earning.word == KEEP
+    return stopped / count, kept / count
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("folder")
+    parser.add_argument("--deployments", type=int, default=500)
+    given = parser.parse_args()
+    watch = Watch.of(given.folder, offing.load("offing:pendulum"))
+    rng, n = np.random.default_rng(0), given.deployments
+    plain = episodes(jax.random.key(1), watch.policy, 0.0, 0.0)
+    returns, promise = plain["reward"].sum(1), watch.earning.promise
+    width = promise.high - promise.low
+    print(f"promise {promise.low:.1f} ... {promise.high:.1f}; episodes differ by {returns.std():.1f}")
+    means = {
+        "the promised median": promise.median,
+        "the interval's lower end": promise.low,
+        "a quarter of the width below the interval": promise.low - width / 4,
+        "half of the width below the interval": promise.low - width / 2,
+    }
+    for what, mean in means.items():
+        stopped, kept = earnings(watch, returns, mean, n, 200, rng)
+        print(f"true mean at {what}: STOP within 200 episodes in {stopped:.1%}, KEEP in {kept:.1%}")
+    for what, friction, offset in (
+        ("nothing changed", 0.0, 0.0),
+        ("friction 0.3", 0.3, 0.0),
+        ("friction 1", 1.0, 0.0),
+        ("speed's sensor off by 0.5", 0.0, 0.5),
+        ("speed's sensor off by 1", 0.0, 1.0),
+    ):
+        pool = plain if what == "nothing changed" else episodes(jax.random.key(2), watch.policy, friction, offset)
+        named = columns(watch, pool, n, 50, rng)
+        speed = watch.columns.names[2]
+        any_, right = np.mean([x is not None for x in named]), np.mean([x == speed for x in named])
+        print(f"{what}: an alarm within 50 episodes in {any_:.1%}, {speed} named in {right:.1%}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,196 @@
+"""Is the world still the one that was learned? Every column's next value against what the worlds foresee.
+
+A step's surprise in a column is how far its next value is from the mean over worlds, less twice what worlds
+differ by, in units of the predictive standard deviation, and at most `FAR`. An episode has three scores a column:
+the mean surprise (is it off to one side?), the mean squared surprise (is it off either way?), and where its start
+lies among the log's starts. The claim that is bet against (`evidence`): the mean score lies where it lies in the
+worlds' own episodes of this policy, world by world, or in the log's. Alarms are raised at ERROR over all columns
+and scores together (Bonferroni), however often one looks.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..types import Array, Dataset, Key, Policy, Posterior
+from ..value.predictive import rolled
+from .evidence import Both
+
+ERROR = 0.05
+FAR = 4.0  # standard deviations: what is further off says no more than this
+REACH = 6.0  # usual standard deviations of a score that the whole of a bet's scale stands for
+COPIES = 8  # imagined episodes of each world that scores are compared with
+EPISODES = 64  # of the log that scores are compared with
+LEVEL = 0.15  # how far from the middle, in [-1, 1], the mean rank of starts may lie
+BLOCK = 4096  # rows that worlds are asked about together
+
+
+class Alarm(NamedTuple):
+    """A column that no longer does what was learned."""
+
+    column: str
+    what: str  # "is off to one side", "is off either way" or "starts elsewhere"
+    since: int  # episodes before which all was as usual
+    seen: int  # episodes after which it was noticed
+    evidence: float  # logarithm
+
+
+class Scores(NamedTuple):
+    """Of episodes: mean surprise, and mean squared surprise, of every column of state and of the reward."""
+
+    side: np.ndarray  # [E, S + 1]
+    size: np.ndarray  # [E, S + 1]
+
+
+@jax.jit
+def _surprise(posterior: Posterior, obs: Array, action: Array, target: Array) -> Array:
+    told = foreseen(posterior, obs, action)
+    mean, chance = told.mean.mean(0), jnp.mean(jnp.square(told.std), 0)  # [N, S + 1]
+    doubt = jnp.var(told.mean, 0)
+    off = target - mean
+    beyond = jnp.sign(off) * jnp.maximum(jnp.abs(off) - 2 * jnp.sqrt(doubt), 0.0)
+    return jnp.clip(beyond / jnp.sqrt(chance + doubt + 1e-12), -FAR, FAR)
+
+
+def foreseen(posterior: Posterior, obs: Array, action: Array) -> Any:
+    """Mean and standard deviation of (change of state, reward) in every world [M, N, S + 1]."""
+    ask = lambda theta: posterior.predict(theta, obs, action)
+    return jax.vmap(ask)(posterior.theta)
+
+
+def surprise(posterior: Posterior, obs: Array, action: Array, next_obs: Array, reward: Array) -> np.ndarray:
+    """Of every step and column [N, S + 1]."""
+    target = np.concatenate([np.asarray(next_obs) - np.asarray(obs), np.asarray(reward)[:, None]], -1)
+    parts = []
+    for first in range(0, len(target), BLOCK):
+        rows = np.arange(first, first + BLOCK).clip(max=len(target) - 1)
+        some = _surprise(posterior, np.asarray(obs)[rows], np.asarray(action)[rows], target[rows])
+        parts.append(np.asarray(some)[: len(target) - first])
+    return np.concatenate(parts)
+
+
+def scores(surprises: np.ndarray, episode: np.ndarray) -> Scores:
+    """Means over the steps of each episode."""
+    at = np.unique(episode, return_inverse=True)[1]
+    count = np.bincount(at)[:, None]
+    mean = lambda x: np.stack([np.bincount(at, column) for column in x.T], -1) / count
+    return Scores(mean(surprises), mean(np.square(surprises)))
+
+
+class Usual(NamedTuple):
+    """Where the mean of a score lies as long as nothing changes, and how much episodes differ [S + 1]."""
+
+    low: np.ndarray
+    high: np.ndarray
+    spread: np.ndarray
+
+
+def usual(logged: np.ndarray, worlds: np.ndarray | None) -> Usual:
+    """From scores of the log's episodes [E, S + 1] and of the worlds' own [M, K, S] (which have no reward's)."""
+    mean, spread = logged.mean(0), logged.std(0)
+    low, high = mean - spread, mean + spread
+    if worlds is not None:
+        each = worlds.mean(1)  # [M, S]
+        wide = 2 * each.std(0)
+        own = slice(0, each.shape[1])
+        low[own] = np.minimum(low[own], each.mean(0) - wide)
+        high[own] = np.maximum(high[own], each.mean(0) + wide)
+        spread[own] = np.maximum(spread[own], worlds.std(1).mean(0))
+    return Usual(low, high, np.maximum(spread, 1e-3))
+
+
+class ColumnWatch:
+    """Scores of every column, bet by bet, and the alarms they raised."""
+
+    def __init__(self, key: Key, policy: Policy, posterior: Posterior, log: Dataset, names: tuple[str, ...]):
+        self.posterior, self.names = posterior, (*names, "reward")
+        self.starts = np.sort(np.asarray(log.starts, float), 0)
+        logged = self.log_scores(log)
+        imagined = world_scores(key, policy, posterior)
+        self.usual = [usual(mine, theirs) for mine, theirs in zip(logged, imagined, strict=True)]
+        self.reset()
+
+    def reset(self) -> None:
+        """As if no episode had been seen."""
+        self.bets = [[self._bet(kind, i) for i in range(len(self.names))] for kind in range(2)]
+        self.begins = [Both(-LEVEL, LEVEL) for _ in self.names[:-1]]
+        self.history: list[list[float]] = []
+        self.alarms: dict[tuple[int, int], Alarm] = {}
+        self.count = 0
+
+    def log_scores(self, log: Dataset) -> Scores:
+        """Scores of up to EPISODES of the log's episodes."""
+        rows, episode = log.rows, np.asarray(log.episode)[: log.rows]
+        if episode[0] < 0:
+            episode = np.arange(rows) // max(1, rows // EPISODES)
+        units = np.unique(episode)
+        taken = np.isin(episode, units[np.linspace(0, len(units) - 1, min(EPISODES, len(units))).astype(int)])
+        at = np.flatnonzero(taken)
+        part = [np.asarray(leaf)[:rows][at] for leaf in log.steps[:4]]
+        return scores(surprise(self.posterior, part[0], part[1], part[3], part[2]), episode[at])
+
+    def _bet(self, kind: int, column: int) -> Both:
+        low, high, spread = (each[column] for each in self.usual[kind])
+        half = (high - low) / 2
+        return Both(-half / self._unit(half, spread), half / self._unit(half, spread))
+
+    @staticmethod
+    def _unit(half: float, spread: float) -> float:
+        return float(half + REACH * spread)
+
+    def update(self, obs: np.ndarray, action: np.ndarray, next_obs: np.ndarray, reward: np.ndarray) -> list[Alarm]:
+        """One episode more, all its steps; the alarms that it raised."""
+        found = scores(surprise(self.posterior, obs, action, next_obs, reward), np.zeros(len(obs), int))
+        return self.take(Scores(found.side[0], found.size[0]), obs[0])
+
+    def take(self, found: Scores, start: np.ndarray) -> list[Alarm]:
+        """The scores of one episode more [S + 1], and where it began [S]; the alarms that it raised."""
+        self.count += 1
+        before = set(self.alarms)
+        now = np.zeros((3, len(self.names)))
+        for kind, score in enumerate(found):
+            for i, x in enumerate(score):
+                low, high, spread = (each[i] for each in self.usual[kind])
+                unit = self._unit((high - low) / 2, spread)
+                now[kind, i] = self.bets[kind][i].update((x - (low + high) / 2) / unit)
+                self._look(kind, i, self.bets[kind][i])
+        for i, bet in enumerate(self.begins):
+            now[2, i] = bet.update(2 * self.rank(i, float(start[i])) - 1)
+            self._look(2, i, bet)
+        self.history.append(now.max(0).tolist())
+        return [self.alarms[key] for key in self.alarms if key not in before]
+
+    def rank(self, column: int, x: float) -> float:
+        """Where a start lies among the log's [0, 1], half-way among equals."""
+        known = self.starts[:, column]
+        left, right = np.searchsorted(known, x, "left"), np.searchsorted(known, x, "right")
+        return float(left + right) / (2 * len(known))
+
+    def _look(self, kind: int, column: int, bet: Both) -> None:
+        due = np.log(3 * len(self.names) / ERROR)
+        if bet.peak >= due and (kind, column) not in self.alarms:
+            what = ("is off to one side", "is off either way", "starts elsewhere")[kind]
+            self.alarms[kind, column] = Alarm(self.names[column], what, bet.since, self.count, bet.peak)
+
+    @property
+    def named(self) -> Alarm | None:
+        """The alarm with most evidence, a start's first: what is wrong at the start is the sensor's."""
+        found = sorted(self.alarms.items(), key=lambda item: (item[0][0] != 2, item[1].seen, -item[1].evidence))
+        return found[0][1] if found else None
+
+
+def world_scores(key: Key, policy: Policy, posterior: Posterior) -> tuple[np.ndarray | None, np.ndarray | None]:
+    """Scores of the policy's episodes in the worlds themselves, world by world [M, K, S] each."""
+    obs, action, alive = (np.asarray(part) for part in rolled(key, policy, posterior, COPIES, path=True)[1])
+    on = alive[:-1] & alive[1:]  # [T - 1, M, K]  steps whose next state is known
+    if not on.any(0).all():
+        return None, None
+    some = surprise(posterior, obs[:-1][on], action[:-1][on], obs[1:][on], np.zeros(int(on.sum())))
+    which = np.broadcast_to(np.arange(on.shape[1] * on.shape[2]).reshape(on.shape[1:]), on.shape)[on]
+    shape = (*on.shape[1:], obs.shape[-1])
+    side, size = (score[:, :-1].reshape(shape) for score in scores(some, which))
+    return side, size

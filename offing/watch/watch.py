@@ -1,0 +1,183 @@
+"""A deployed policy, watched: rows go in as they come, and what can be said comes out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..data import Log
+from ..data.dataset import runs
+from ..report import results
+from ..report.store import load_posterior, unpack
+from ..types import Array, BadInput, Box, Dataset, Discrete, Policy, Posterior, Seen, Task
+from ..value.support import outside
+from .columns import Alarm, ColumnWatch
+from .earning import Earning, Promise, Standing, promise_of
+
+SAME = 1e-3  # of an amount's range: actions that differ by less are the same
+RECENT = 32  # episodes that the share of steps outside the log is taken over
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What can be said of a deployment: does it earn what was promised, and is all else as it was?"""
+
+    word: str  # KEEP, STOP or NOT-YET
+    standing: Standing
+    promise: Promise
+    alarms: tuple[Alarm, ...]  # columns whose next values or starts are no longer what was learned
+    outside: float  # share of recent steps where the log never was
+    promised_outside: float  # the same share of the steps that were imagined
+    other_actions: float  # share of steps whose action is not what the policy does
+    unfinished: int  # episodes without an end, which do not count as returns
+    returns: tuple[float, ...]
+    evidence: tuple[tuple[float, float], ...]  # per episode: that it earns too little, that it beats the baseline
+    columns: dict[str, list[float]]  # per episode: logarithm of the evidence that a column has changed
+
+    def sentences(self) -> list[str]:
+        """What was found, in sentences, the word last."""
+        standing, promise = self.standing, self.promise
+        said = [
+            f"{standing.episodes} episodes earned {standing.mean:,.4g} on average; promised were "
+            f"{promise.low:,.4g} to {promise.high:,.4g} (median {promise.median:,.4g}), "
+            f"the baseline is {promise.baseline:,.4g}"
+        ]
+        if self.unfinished:
+            said.append(f"{self.unfinished} episodes have no end yet, and do not count as returns")
+        said += [
+            f"column {alarm.column!r} {alarm.what} since about episode {alarm.since + 1} (noticed at {alarm.seen})"
+            for alarm in self.alarms
+        ] or ["no column has changed, as far as can be told"]
+        if self.outside > max(2 * self.promised_outside, 0.05):
+            said.append(f"{self.outside:.0%} of recent steps are where the log never was; imagined were fewer")
+        if self.other_actions > 0.01:
+            said.append(f"{self.other_actions:.0%} of the actions are not those of the policy that was shipped")
+        if self.word == "NOT-YET":
+            more = "more episodes like these would not settle it" if standing.more is None else None
+            said.append(more or f"about {standing.more} more episodes like these would settle it")
+        return [*said, f"verdict: {self.word}"]
+
+
+class Watch:
+    """Rows of a deployment against what a run promised.
+
+    watch = Watch.of("out", log)           # the run's folder, and the log that it learned from
+    watched = watch.update(rows)           # rows as `offing.load` gives them, whole episodes; as often as you like
+    watched.word, watched.alarms
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        worlds: Posterior,
+        promise: Promise,
+        log: Log,
+        promised_outside: float = 0.0,
+        seed: int = 0,
+    ):
+        self.policy, self.worlds, self.task = policy, worlds, worlds.task
+        self.log, self.promised_outside = log, promised_outside
+        self.earning = Earning(promise)
+        names = (
+            log.columns.names if log.columns.names else tuple(f"obs[{i}]" for i in range(log.data.starts.shape[1]))
+        )
+        self.columns = ColumnWatch(jax.random.key(seed), policy, worlds, log.data, names)
+        self.recent: list[tuple[np.ndarray, np.ndarray]] = []
+        self.steps, self.others, self.unfinished = 0, 0, 0
+
+    @classmethod
+    def of(cls, folder: str | Path, log: Log, seed: int = 0) -> Watch:
+        """The run that `offing sorel` or `torel` left in a folder, and the log that it learned from."""
+        folder = Path(folder)
+        policy, _ = results.load_policy(folder)
+        report = results.found(folder) or {}
+        worlds = load_posterior(folder)
+        if report.get("fingerprint") not in (None, log.fingerprint):
+            raise BadInput(f"{folder}: did not learn from {log.name}; give the log that it learned from")
+        returns = unpack(folder / report["episodes"])["return"]
+        horizon, (least, most) = worlds.task.horizon, (float(worlds.low[-1]), float(worlds.high[-1]))
+        bounds = (min(least * horizon, least), max(most * horizon, most))
+        low, high = report["return"]["interval"]
+        baseline = report.get("baseline")
+        beaten = report["behaviour"]["mean"] if baseline is None else baseline
+        promise = promise_of(returns, (low, high), beaten, bounds)
+        return cls(policy, worlds, promise, log, float(report["support"]["outside"]), seed)
+
+    def update(self, rows: Log | Dataset) -> Watched:
+        """Rows that the deployed policy made, whole episodes in order; what can be said after all rows so far."""
+        data = rows.data if isinstance(rows, Log) else rows
+        if isinstance(rows, Log):
+            self.log.columns.matches(rows.columns, rows.name)
+        steps, episode = data.steps, np.asarray(data.episode)[: data.rows]
+        if len(episode) and episode[0] < 0:
+            raise BadInput("the new rows have no episodes: name the column that tells them apart")
+        for unit in runs(episode) if len(episode) else []:
+            obs, action, reward, next_obs = (np.asarray(leaf)[unit] for leaf in steps[:4])
+            self._episode(obs, action, reward, next_obs, bool(np.asarray(steps.done)[unit[-1]]))
+        return self.watched
+
+    def _episode(
+        self, obs: np.ndarray, action: np.ndarray, reward: np.ndarray, next_obs: np.ndarray, ended: bool
+    ) -> None:
+        self.columns.update(obs, action, next_obs, reward)
+        did = replayed(self.policy, self.task, obs, reward, action)
+        self.steps += len(obs)
+        self.others += int(differs(did, action, self.task.actions).sum())
+        self.recent = [*self.recent, (obs, action)][-RECENT:]
+        if ended or len(obs) >= self.task.horizon:
+            self.earning.update(float(reward.astype(float).sum()))
+        else:
+            self.unfinished += 1
+
+    @property
+    def watched(self) -> Watched:
+        """What can be said now."""
+        names, history = self.columns.names, np.array(self.columns.history).reshape(-1, len(self.columns.names))
+        away = 0.0
+        if self.recent:
+            obs, action = (np.concatenate(part) for part in zip(*self.recent, strict=True))
+            away = outside(self.log.data, obs, action, np.ones(len(obs), bool))
+        return Watched(
+            word=self.earning.word,
+            standing=self.earning.standing,
+            promise=self.earning.promise,
+            alarms=tuple(sorted(self.columns.alarms.values(), key=lambda alarm: -alarm.evidence)),
+            outside=away,
+            promised_outside=self.promised_outside,
+            other_actions=self.others / max(self.steps, 1),
+            unfinished=self.unfinished,
+            returns=tuple(self.earning.returns),
+            evidence=tuple(self.earning.history),
+            columns={name: history[:, i].tolist() for i, name in enumerate(names)},
+        )
+
+
+@jax.jit
+def _replay(policy: Policy, obs: Array, action: Array, reward: Array) -> Array:
+    def one(memory: Array, at: tuple[Array, ...]) -> tuple[Array, Array]:
+        o, last, earned, start = at
+        did, memory = policy.act(policy.params, memory, Seen(o, last, earned, start), None)
+        return memory, did
+
+    start = (jnp.arange(len(obs)) == 0).astype(jnp.float32)
+    before = lambda x: jnp.concatenate([jnp.zeros_like(x[:1]), x[:-1]])
+    return jax.lax.scan(one, policy.begin(), (obs, before(action), before(reward), start))[1]
+
+
+def replayed(policy: Policy, task: Task, obs: np.ndarray, reward: np.ndarray, action: np.ndarray) -> np.ndarray:
+    """What the policy does at the steps of one episode, having done before what was done."""
+    short = max(0, task.horizon - len(obs))
+    padded = lambda x: np.concatenate([x, np.zeros((short, *x.shape[1:]))]).astype(np.float32)
+    return np.asarray(_replay(policy, padded(obs), padded(action), padded(reward)))[: len(obs)]
+
+
+def differs(one: np.ndarray, other: np.ndarray, actions: Box | Discrete) -> np.ndarray:
+    """Which of two rows of actions [T, A] are not the same."""
+    if isinstance(actions, Discrete):
+        return one.argmax(-1) != other.argmax(-1)
+    wide = np.maximum(np.subtract(actions.high, actions.low), 1e-6)
+    return np.any(np.abs(one - other) > SAME * wide, axis=-1, keepdims=True)[..., 0]
