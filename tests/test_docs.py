@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
-GENERATED = {ROOT / "docs/reference/commands.md"}  # by tools/commands.py, while the site is built
+GENERATED = {ROOT / f"docs/reference/{name}.md" for name in ("api", "commands")}  # by tools/site.py
 
 
 def blocks(kind):

@@ -21,7 +21,6 @@ ANY, DICT_OF_ANY = (
 
 TOO_LONG: set[str] = {"offing/data/sources/arrays.py:from_arrays"}
 TOO_MANY: set[str] = {
-    "offing/online/bandit.py:tuned",
     "offing/tune/evaluate.py:evaluate",
     "offing/tune/judge.py:judge_all",
     "offing/tune/more_data.py:more_data",

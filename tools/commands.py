@@ -23,7 +23,7 @@ def names() -> list[str]:
 
 def help_of(*command: str) -> str:
     """What `offing COMMAND --help` prints, without colours."""
-    os.environ["COLUMNS"] = "96"  # so that the page does not depend on who prints it
+    os.environ["COLUMNS"] = "78"  # so that the page does not depend on who prints it
     shown = io.StringIO()
     with contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
         tyro.cli(Command, prog="offing", args=[*command, "--help"], console_outputs=True)  # type: ignore[call-overload]

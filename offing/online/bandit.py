@@ -94,7 +94,6 @@ def tuned(
     pulls: int = PULLS,
     trials: int = TRIALS,
     width: float = WIDTH,
-    explore: float = EXPLORE,
     points: int = 200,
 ) -> Curve:
     """Many bandits, each over all arms or a fresh draw of `among` of them; `worth` is what arms are truly worth.
@@ -108,7 +107,7 @@ def tuned(
     rng, courses = np.random.default_rng(seed), []
     for _ in range(trials):
         mine = rng.choice(len(arms), size, replace=False)
-        course = ucb(rng, [arms[i] for i in mine], pulls, width * float(np.ptp(worth)), explore)
+        course = ucb(rng, [arms[i] for i in mine], pulls, width * float(np.ptp(worth)))
         courses.append((course.samples, worth[mine][course.named]))
     grid = np.linspace(0, min(samples[-1] for samples, _ in courses), points + 1)[1:]
     each = np.stack([_at(grid, *course) for course in courses])  # [trials, G]
