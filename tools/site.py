@@ -15,7 +15,7 @@ import offing
 from tools.commands import markdown
 
 ROOT = Path(__file__).parents[1]
-SHARED = ("experiments", "benchmarks", "examples")
+SHARED = ("experiments", "benchmarks", "examples", "runtime")
 LINK = re.compile(rf"(\]\((?:\.\./)*)\.\./((?:{'|'.join(SHARED)})/[^)#]+)")
 
 
