@@ -8,7 +8,7 @@ probabilities gives the expected value exactly: what is written for continuous a
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -147,6 +147,21 @@ def blank_of(kind: str, sizes: Sequence[int], width: int, task: Task) -> Policy:
     actor = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), actor)
     scale = Scale(jnp.zeros(width), jnp.ones(width), jnp.ones(()))
     return policy_of(actor, scale, kind, task.actions)
+
+
+def policies_of(kind: str) -> tuple[Callable[..., Policy], Callable[..., Policy]]:
+    """`policy` and `blank` of a planner whose state has an `actor` of that kind and a `scale`."""
+
+    def policy(hypers: Any, state: Any, task: Task) -> Policy:
+        """What has been learned so far, as a policy."""
+        del hypers
+        return policy_of(state.actor.params, state.scale, kind, task.actions)
+
+    def blank(hypers: Any, width: int, task: Task) -> Policy:
+        """A policy of that shape which has learned nothing."""
+        return blank_of(kind, hidden(hypers), width, task)
+
+    return policy, blank
 
 
 def best(actor: Actor, obs: Array, actions: Box | Discrete) -> Array:

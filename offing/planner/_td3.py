@@ -18,19 +18,18 @@ import jax
 import jax.numpy as jnp
 
 from ..optim import Learner, adam, descend, start
-from ..types import Array, Box, Dataset, Discrete, Key, Policy, Posterior, Task, Transition
+from ..types import Array, Box, Dataset, Discrete, Key, Posterior, Transition
 from ._parts import (
     Actor,
     Scale,
     actor_init,
     best,
-    blank_of,
     critics,
     critics_init,
     drawn,
     follow,
     hidden,
-    policy_of,
+    policies_of,
     scale_of,
     taken,
 )
@@ -134,11 +133,4 @@ def critic_loss(
     return jnp.mean(jnp.square(q - aim).sum(0)), None
 
 
-def policy(hypers: Any, state: State, task: Task) -> Policy:
-    """What has been learned so far, as a policy."""
-    return policy_of(state.actor.params, state.scale, "plain", task.actions)
-
-
-def blank(hypers: Any, width: int, task: Task) -> Policy:
-    """A policy of that shape which has learned nothing."""
-    return blank_of("plain", hidden(hypers), width, task)
+policy, blank = policies_of("plain")

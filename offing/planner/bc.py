@@ -13,9 +13,9 @@ import jax.numpy as jnp
 
 from ..hypers import grid, hypers
 from ..optim import Learner, adam, descend, start
-from ..types import Array, Box, Dataset, Discrete, Key, Planner, Policy, Posterior, Task, Transition
+from ..types import Array, Box, Dataset, Discrete, Key, Planner, Posterior, Transition
 from ._episodes import worth
-from ._parts import Actor, Scale, actor_init, blank_of, drawn, hidden, log_prob, policy_of, scale_of, taken
+from ._parts import Actor, Scale, actor_init, drawn, hidden, log_prob, policies_of, scale_of, taken
 from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE
 
 
@@ -62,14 +62,7 @@ def actor_loss(actor: Actor, b: Transition, weight: Array, actions: Box | Discre
     return -jnp.mean(weight * log_prob(actor, b.obs, b.action, actions)), None
 
 
-def policy(hypers: Hypers, state: State, task: Task) -> Policy:
-    """What has been learned so far, as a policy."""
-    return policy_of(state.actor.params, state.scale, "gaussian", task.actions)
-
-
-def blank(hypers: Hypers, width: int, task: Task) -> Policy:
-    """A policy of that shape which has learned nothing."""
-    return blank_of("gaussian", hidden(hypers), width, task)
+policy, blank = policies_of("gaussian")
 
 
 planner = Planner(

@@ -19,12 +19,11 @@ import jax.numpy as jnp
 
 from ..hypers import grid, hypers
 from ..optim import Learner, adam, descend, start
-from ..types import Array, Box, Dataset, Discrete, Key, Planner, Policy, Posterior, Task, Transition
+from ..types import Array, Box, Dataset, Discrete, Key, Planner, Posterior, Transition
 from ._parts import (
     Actor,
     Scale,
     actor_init,
-    blank_of,
     calm,
     choices,
     critics,
@@ -32,7 +31,7 @@ from ._parts import (
     follow,
     hidden,
     minibatch,
-    policy_of,
+    policies_of,
     scale_of,
     squashed,
 )
@@ -147,14 +146,7 @@ def temperature_loss(log_temperature: Array, logp: Array, actions: Box | Discret
     return -log_temperature * (logp + calm(actions)), None
 
 
-def policy(hypers: Hypers, state: State, task: Task) -> Policy:
-    """What has been learned so far, as a policy."""
-    return policy_of(state.actor.params, state.scale, "squashed", task.actions)
-
-
-def blank(hypers: Hypers, width: int, task: Task) -> Policy:
-    """A policy of that shape which has learned nothing."""
-    return blank_of("squashed", hidden(hypers), width, task)
+policy, blank = policies_of("squashed")
 
 
 planner = Planner(

@@ -15,19 +15,18 @@ import jax.numpy as jnp
 from ..hypers import grid, hypers
 from ..nets import mlp_init, tower
 from ..optim import Learner, adam, cosine, descend, start
-from ..types import Array, Box, Dataset, Discrete, Key, Planner, Policy, Posterior, Task, Transition
+from ..types import Array, Box, Dataset, Discrete, Key, Planner, Posterior, Transition
 from ._parts import (
     Actor,
     Scale,
     actor_init,
-    blank_of,
     critics,
     critics_init,
     follow,
     hidden,
     log_prob,
     minibatch,
-    policy_of,
+    policies_of,
     scale_of,
 )
 from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE
@@ -113,14 +112,7 @@ def actor_loss(
     return -jnp.mean(weight * log_prob(actor, b.obs, b.action, actions)), None
 
 
-def policy(hypers: Hypers, state: State, task: Task) -> Policy:
-    """What has been learned so far, as a policy."""
-    return policy_of(state.actor.params, state.scale, "gaussian", task.actions)
-
-
-def blank(hypers: Hypers, width: int, task: Task) -> Policy:
-    """A policy of that shape which has learned nothing."""
-    return blank_of("gaussian", hidden(hypers), width, task)
+policy, blank = policies_of("gaussian")
 
 
 planner = Planner(

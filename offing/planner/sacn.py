@@ -16,12 +16,11 @@ import jax.numpy as jnp
 
 from ..hypers import grid, hypers
 from ..optim import Learner, adam, descend, start
-from ..types import Array, Box, Dataset, Discrete, Key, Planner, Policy, Posterior, Task, Transition
+from ..types import Array, Box, Dataset, Discrete, Key, Planner, Posterior, Transition
 from ._parts import (
     Actor,
     Scale,
     actor_init,
-    blank_of,
     calm,
     critics,
     critics_init,
@@ -29,7 +28,7 @@ from ._parts import (
     hidden,
     least,
     minibatch,
-    policy_of,
+    policies_of,
     scale_of,
     squashed,
 )
@@ -135,14 +134,7 @@ def temperature_loss(log_temperature: Array, logp: Array, actions: Box | Discret
     return -log_temperature * jnp.mean(logp + calm(actions)), None
 
 
-def policy(hypers: Any, state: State, task: Task) -> Policy:
-    """What has been learned so far, as a policy."""
-    return policy_of(state.actor.params, state.scale, "squashed", task.actions)
-
-
-def blank(hypers: Any, width: int, task: Task) -> Policy:
-    """A policy of that shape which has learned nothing."""
-    return blank_of("squashed", hidden(hypers), width, task)
+policy, blank = policies_of("squashed")
 
 
 planner = Planner(
