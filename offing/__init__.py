@@ -11,7 +11,7 @@ from .hypers import draw, grid
 from .pil import PIL, pil, regret_bound
 from .planner import get as get_planner
 from .planner import space as planner_space
-from .posterior.spaces import space
+from .posterior.models.ensemble import space
 from .report.results import load_policy
 from .report.store import load_posterior
 from .report.verdict import Verdict, verdict

@@ -88,7 +88,7 @@ def posterior(command: PosteriorCommand) -> int:
     import jax
 
     from . import __version__
-    from .posterior.spaces import space
+    from .posterior.models.ensemble import space
     from .report import store
     from .report.table import settings_table, summary
     from .tune.choose import choose_posterior
@@ -120,7 +120,7 @@ def sorel(command: Sorel) -> int:
     from . import __version__
     from . import planner as planners
     from .data import broken
-    from .posterior.spaces import space
+    from .posterior.models.ensemble import space
     from .report import results, store
     from .report.verdict import EXIT, verdict
     from .tune import engine
@@ -161,7 +161,7 @@ def torel(command: Torel) -> int:
     import jax
 
     from . import __version__
-    from .posterior.spaces import space
+    from .posterior.models.ensemble import space
     from .report import ranking, results, store
     from .tune import engine
     from .tune.run import Run
@@ -248,7 +248,7 @@ def evaluate(command: Evaluate) -> int:
     import jax
 
     from . import __version__
-    from .posterior.spaces import space
+    from .posterior.models.ensemble import space
     from .report import evaluation, store
     from .tune import engine
     from .tune.evaluate import evaluate as run_evaluate

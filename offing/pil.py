@@ -1,12 +1,19 @@
-"""Room 3: a posterior and held-out rows in, its posterior information loss out (the paper's Proposition 1).
+"""A posterior and held-out rows in, its posterior information loss out (the paper's Proposition 1).
 
     PIL = E + V,    E = sum_d E[(mean_m mu_m - mu*)^2] / (2 sigma_d^2),    V = sum_d E[Var_m mu_m] / (2 sigma_d^2)
 
 E is the squared error of the posterior mean against the true mean function, V the spread of the worlds about
-their mean, sigma^2 the variance of chance. Logs show single noisy outcomes y, not mu*, so the plain squared
-error holds noise as well. What of the residual another regressor can still predict, out of its own fold, is
-error for certain (`explained`); what it cannot predict is chance or error too fine to see, and the posterior's
-noise scale says in which shares. Everything is in units of the target's variance, output by output.
+their mean, sigma^2 the variance of chance. Logs show single noisy outcomes y, not mu*, so that the plain squared
+error holds chance as well. Two folds that learned from other episodes tell them apart, output by output. With
+residuals r1, r2 of their means on rows that neither saw, and g1, g2 what a strong second regressor (`trees`)
+makes of each on other rows,
+
+    A = E[(r1 - r2)^2] / 2                      what other episodes would have changed: the variance of the mean
+    B = E[r1 g2] + E[r2 g1] - E[g1 g2]          what both folds get wrong alike, as far as it can be seen: bias
+    E = A + B,    chance = E[r1 r2] - B
+
+Noise of a held-out row is in r1 r2 and in neither A nor B, so no share of it has to be guessed. Everything is in
+units of the target's variance.
 """
 
 from __future__ import annotations
@@ -17,12 +24,13 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from .types import Array, Dataset, Posterior
+from .posterior.walk import moments_of
+from .trees import predict
+from .types import Array, Dataset, Memory, Posterior, Transition
 
 FLOOR = 0.01  # least standard deviation of chance, relative to the target's: finer than this PIL does not look
-RIDGE = 3.0  # of the second regressor, on standardised features
 THRESHOLD = 0.25  # the paper's, on |E - V| / (E + V)
-MOST = 4_096  # rows that are asked about
+MOST = 4_096  # rows that are asked about, and that a second regressor learns from
 FEWEST = 10  # episodes that a fold has not seen: on fewer, that E and V agree may be luck
 
 
@@ -42,10 +50,10 @@ class PIL(NamedTuple):
     spread: Array  # [D]  variance of the worlds about their mean
     noise: Array  # [D]  variance of chance, FLOOR^2 or more
     plain: Array  # [D]  squared error of the posterior mean against single outcomes
-    explained: Array  # [D]  what of it a second regressor predicts: a lower bound of the true error
+    bias: Array  # [D]  B, what all folds get wrong alike
     learned: Array  # [D]  variance that the worlds themselves predict
     members: int  # worlds per fold
-    apart: Array | float = 0.0  # [D]  variance between the folds' posterior means
+    between_fold_variance: Array | float = 0.0  # [D]  A
     units: int = FEWEST  # episodes that a fold has not seen, or rows where the log has none
 
     @property
@@ -58,7 +66,7 @@ class PIL(NamedTuple):
 
     @property
     def total(self) -> float:
-        """Proposition 1: nats a step lost to not knowing the world."""
+        """Proposition 1: nats per step lost to not knowing the world."""
         return self.e + self.v
 
     @property
@@ -73,8 +81,8 @@ class PIL(NamedTuple):
         Worlds of another fold can see through the latter and not the former: what a plan gains in its own
         worlds over held-out ones is its use of the one, and this times as much may be its use of the other.
         """
-        alone = float(np.sum(np.broadcast_to(self.apart, np.shape(self.noise)) / (2 * self.noise)))
-        return max(self.e / alone - 1.0, 0.0) if alone > 0 else 0.0
+        alone = float(np.sum(np.broadcast_to(self.between_fold_variance, np.shape(self.noise)) / (2 * self.noise)))
+        return max(float(np.sum(self.bias / (2 * self.noise))) / alone, 0.0) if alone > 0 else 0.0
 
     @property
     def balanced(self) -> bool:
@@ -115,18 +123,18 @@ def regret_bound(information: float, discount: float) -> Bound:
 class Evidence(NamedTuple):
     """What held-out rows say of a posterior, per output and in units of the target's variance."""
 
-    plain: np.ndarray  # [D]
-    explained: np.ndarray  # [D]
+    plain: np.ndarray  # [D]  squared residual
+    between: np.ndarray  # [D]  A
+    bias: np.ndarray  # [D]  B, where it was asked for
     spread: np.ndarray  # [D]
     learned: np.ndarray  # [D]
     members: int
-    share: float  # the posterior's own noise scale
-    apart: np.ndarray | float = 0.0  # [D]  variance between the folds' means
-    units: int = FEWEST  # episodes that a fold has not seen, or rows where the log has none
+    units: int = FEWEST  # held-out episodes, or rows where the log has none
 
     @property
-    def unexplained(self) -> np.ndarray:
-        return np.maximum(self.plain - self.explained, 0.0)
+    def chance(self) -> np.ndarray:
+        """E[r1 r2] - B [D], and never below nought."""
+        return np.maximum(self.plain - self.between - self.bias, 0.0)
 
 
 def evenly(data: Dataset, most: int = MOST) -> np.ndarray:
@@ -135,59 +143,82 @@ def evenly(data: Dataset, most: int = MOST) -> np.ndarray:
 
 
 @jax.jit
-def say(posterior: Posterior, obs: Array, action: Array) -> tuple[Array, Array]:
-    """Mean and standard deviation of every world's prediction [M, N, D]."""
-    predicted = jax.vmap(posterior.predict, in_axes=(0, None, None))(posterior.theta, obs, action)
-    return predicted.mean, predicted.std
+def expect(posterior: Posterior, memory: Memory, rows: Transition) -> tuple[Array, Array]:
+    """Mean and standard deviation of every world's prediction of logged steps [M, N, D]."""
+    ask = lambda theta: moments_of(posterior)(theta, memory, rows.obs, rows.action, rows.next_obs, rows.done)
+    expected = jax.vmap(ask)(posterior.theta)
+    return expected.mean, expected.std
 
 
-def evidence(posterior: Posterior, held: Dataset, unseen: Sequence[Dataset] | None = None) -> Evidence:
-    """The posterior against rows that it has not seen, averaged over its folds.
+class Rows(NamedTuple):
+    """Some logged steps, and what the worlds of a fold expect of them."""
 
-    `held` are rows that no fold has seen. `unseen` are, for each fold, all that it has not: also what other folds
-    learned from. Few held-out episodes go far, and whether there are any would decide what is found.
-    """
-    sets = [held] * posterior.folds if unseen is None else list(unseen)
-    count = min(MOST, *(each.rows for each in sets))
-    asked = [_asked(posterior.fold(fold), each, count) for fold, each in enumerate(sets)]
-    y = np.stack([fold.y for fold in asked])  # [F, N, D]
-    scale = _widths(y.reshape(-1, y.shape[-1]))
-    mean = np.stack([fold.mean for fold in asked]) / scale  # [F, members, N, D]
-    residual = y / scale - mean.mean(1)  # [F, N, D]
-    members, none = mean.shape[1], np.zeros(y.shape[-1])
-    between = none
-    if posterior.folds > 1:
-        folds = [posterior.fold(fold) for fold in range(posterior.folds)]
-        same = asked if unseen is None else [_asked(fold, held, MOST) for fold in folds]
-        between = np.var([fold.mean.mean(0) / scale for fold in same], 0, ddof=1).mean(0)
-    return Evidence(
-        plain=np.mean(residual**2, (0, 1)),
-        explained=np.mean([explained(fold.x, r) for fold, r in zip(asked, residual, strict=True)], 0),
-        spread=mean.var(1, ddof=1).mean((0, 1)) if members > 1 else none,
-        learned=np.mean([np.square(fold.std / scale).mean((0, 1)) for fold in asked], 0),
-        members=members,
-        share=float(posterior.noise_scale),
-        apart=between,
-        units=min(_units(each) for each in sets),
-    )
-
-
-class Asked(NamedTuple):
-    """Some rows, and what the worlds of a fold say of them."""
-
-    x: np.ndarray  # [N, S + A]  standardised
+    x: np.ndarray  # [N, S + A]
+    led: np.ndarray  # [N, S + 1]  where they led: the change, and whether it ended
     y: np.ndarray  # [N, D]
     mean: np.ndarray  # [members, N, D]
     std: np.ndarray
 
 
-def _asked(fold: Posterior, data: Dataset, count: int) -> Asked:
-    rows = evenly(data, count)
-    steps = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[rows], data.steps)
-    y = np.concatenate([steps.next_obs - steps.obs, steps.reward[:, None]], -1)
-    x = np.concatenate([steps.obs, steps.action], -1)
-    said = say(fold, data.steps.obs[rows], data.steps.action[rows])
-    return Asked((x - x.mean(0)) / _widths(x), y, *(np.asarray(a, np.float64) for a in said))
+def evidence(posterior: Posterior, held: Dataset, others: Sequence[Dataset] | None = None) -> Evidence:
+    """The posterior against rows that none of its folds has seen.
+
+    `others` are, for each fold, rows that other folds learned from: given, the bias that all folds share is looked
+    for as well. A posterior of one fold is asked alone, and what cannot be found in its residual is called chance.
+    """
+    folds = [_rows(posterior.fold(f), held) for f in range(posterior.folds)]
+    y, members, outputs = folds[0].y, folds[0].mean.shape[0], folds[0].y.shape[-1]
+    scale = _widths(y)
+    residual = np.stack([(y - fold.mean.mean(0)) / scale for fold in folds])  # [F, N, D]
+    between, bias = np.zeros(outputs), np.zeros(outputs)
+    if posterior.folds > 1:
+        between = residual.var(0, ddof=1).mean(0)
+        if others is not None:
+            bias = _shared(posterior, folds, residual, others, scale)
+    else:
+        bias = explained(np.concatenate([folds[0].x, folds[0].led], 1), residual[0])
+    return Evidence(
+        plain=np.mean(residual**2, (0, 1)),
+        between=between,
+        bias=bias,
+        spread=np.mean([(f.mean / scale).var(0, ddof=1).mean(0) for f in folds], 0) if members > 1 else 0 * scale,
+        learned=np.mean([np.square(f.std / scale).mean((0, 1)) for f in folds], 0),
+        members=members,
+        units=_units(held),
+    )
+
+
+def _rows(fold: Posterior, data: Dataset, most: int = MOST) -> Rows:
+    rows = evenly(data, most)
+    at = lambda leaf: np.asarray(leaf)[rows]
+    memory = jax.tree.map(at, fold.along(data))
+    steps = jax.tree.map(at, data.steps)
+    mean, std = (np.asarray(a, np.float64) for a in expect(fold, memory, steps))
+    steps = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), steps)
+    change = steps.next_obs - steps.obs
+    y = np.concatenate([change, steps.reward[:, None]], -1)
+    led = np.concatenate([change, steps.done[:, None]], -1)
+    return Rows(np.concatenate([steps.obs, steps.action], -1), led, y, mean, std)
+
+
+def _shared(
+    posterior: Posterior, folds: Sequence[Rows], residual: np.ndarray, others: Sequence[Dataset], scale: np.ndarray
+) -> np.ndarray:
+    """B [D]: what residuals of two folds have in common that a second regressor finds, and never below nought.
+
+    Each fold's regressor learns from rows that the fold has not seen, and is held against the other fold's
+    residual: what it says of its own fold's error alone, and of noise, is on average nought there.
+    """
+    guess = []
+    for f, (fold, rows) in enumerate(zip(folds, others, strict=True)):
+        seen = _rows(posterior.fold(f), rows)
+        off = (seen.y - seen.mean.mean(0)) / scale
+        change = predict(seen.x, off[:, :-1], fold.x)
+        paid = predict(np.concatenate([seen.x, seen.led], 1), off[:, -1:], np.concatenate([fold.x, fold.led], 1))
+        guess.append(np.concatenate([change, paid], 1))
+    pairs = [(f, g) for f in range(len(folds)) for g in range(f)]
+    each = [np.mean(residual[f] * guess[g] + residual[g] * guess[f] - guess[f] * guess[g], 0) for f, g in pairs]
+    return np.clip(np.mean(each, 0), 0.0, np.mean(residual**2, (0, 1)))
 
 
 def _units(data: Dataset) -> int:
@@ -201,61 +232,39 @@ def _widths(a: np.ndarray) -> np.ndarray:
     return np.where(std > 1e-6 * (1 + np.abs(a.mean(0))), std, 1.0)
 
 
-def explained(inputs: np.ndarray, residual: np.ndarray, parts: int = 5, seed: int = 0) -> np.ndarray:
-    """Share of the residuals [N, D] that their inputs predict out of fold, per output: 2 E[r g] - E[g^2], or 0.
+def explained(inputs: np.ndarray, residual: np.ndarray, parts: int = 3, seed: int = 0) -> np.ndarray:
+    """What of the squared residuals [N, D] their inputs predict out of fold, per output: 2 E[r g] - E[g^2], or 0.
 
-    g is ridge regression on linear, square and random cosine features. In expectation this is the squared
-    bias less g's own error, and free of noise, since noise is uncorrelated with a g fitted without it.
+    In expectation this is the squared bias less g's own error, and free of noise, since noise is uncorrelated with
+    a g fitted without it.
     """
-    rng = np.random.default_rng(seed)
-    rows, width = inputs.shape
-    waves = rng.normal(size=(width, 64)) / np.sqrt(width)
-    features = np.concatenate(
-        [
-            np.ones((rows, 1)),
-            inputs,
-            np.square(inputs),
-            np.cos(inputs @ waves + rng.uniform(0, 2 * np.pi, 64)),
-        ],
-        1,
-    )
-    part = rng.permutation(rows) % parts
+    part = np.random.default_rng(seed).permutation(len(inputs)) % parts
     guess = np.zeros_like(residual)
     for p in range(parts):
-        own, other = part == p, part != p
-        a = features[other]
-        gram = a.T @ a + np.diag(np.r_[1e-6, np.full(features.shape[1] - 1, RIDGE)])
-        guess[own] = features[own] @ np.linalg.solve(gram, a.T @ residual[other])
+        guess[part == p] = predict(inputs[part != p], residual[part != p], inputs[part == p], seed)
     return np.maximum(np.mean(2 * residual * guess - guess**2, 0), 0.0)
 
 
-def chance(found: Evidence) -> np.ndarray:
-    """Variance of chance per output [D]: the unexplained part of the residual, by the noise scale's share."""
-    return found.share * found.unexplained
-
-
-def judge(found: Evidence, noise: Array | None = None, share: float | None = None) -> PIL:
+def judge(found: Evidence, chance: np.ndarray | None = None) -> PIL:
     """The information loss that the evidence comes to.
 
-    `noise` is the variance of chance per output and `share` the part of the unexplained residual that is
-    chance; both default to what the posterior says itself. Settings that are compared must share them, or
-    a poor model that calls its errors noise would look good.
+    `chance` is the variance of chance per output, by default what the evidence itself says. Settings that are
+    compared must share it, or a poor model that calls its errors chance would look good.
     """
-    share = found.share if share is None else share
-    noise = chance(found) if noise is None else np.asarray(noise, np.float64)
+    chance = found.chance if chance is None else np.asarray(chance, np.float64)
     return PIL(
-        error=found.plain - share * found.unexplained,
+        error=np.maximum(found.plain - chance, 0.0),
         spread=found.spread,
-        noise=np.maximum(noise, FLOOR**2),
+        noise=np.maximum(chance, FLOOR**2),
         plain=found.plain,
-        explained=found.explained,
+        bias=found.bias,
         learned=found.learned,
         members=found.members,
-        apart=found.apart,
+        between_fold_variance=found.between,
         units=found.units,
     )
 
 
-def pil(posterior: Posterior, held: Dataset, noise: Array | None = None, share: float | None = None) -> PIL:
-    """The posterior's information loss on held-out rows; `noise` and `share` as `judge` has them."""
-    return judge(evidence(posterior, held), noise, share)
+def pil(posterior: Posterior, held: Dataset, chance: np.ndarray | None = None) -> PIL:
+    """The posterior's information loss on held-out rows; `chance` as `judge` has it."""
+    return judge(evidence(posterior, held), chance)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import numpy as np
@@ -13,6 +13,7 @@ Array = jax.Array | np.ndarray
 Key = jax.Array
 Step = Callable[[Key, Array, Array], tuple[Array, Array, Array]]  # key, obs, action -> next_obs, reward, done
 STATIC = {"static": True}  # dataclass fields that are tree structure, not leaves
+Memory = Any  # what a world or a policy remembers of episodes: a tree of arrays, () if nothing
 Progress = Callable[[str, int, int], None]  # what, done so far, of how many
 
 
@@ -78,12 +79,49 @@ class Task(NamedTuple):
     done: Callable[[Array, Array, Array], Array] | None = None  # (obs, action, next_obs) -> ended, if known
 
 
-class Predict(NamedTuple):
-    """What one world says about one step: the change of state and the reward, and whether it ends."""
+class Drawn(NamedTuple):
+    """A transition, drawn whole: whether it ends knows where it led, and what it earned knows both."""
+
+    next_obs: Array  # [..., S]
+    reward: Array  # [...]
+    terminated: Array  # [...]
+    out_of_support: Array  # [...]  whether the state had to be held to what the log supports
+    clipped: Array  # [...]  whether the reward's mean had to be held to the log's range
+
+
+class Moments(NamedTuple):
+    """What one world expects of one step: the change of state and the reward, and whether it ends."""
 
     mean: Array  # [..., S + 1]  of (next_obs - obs, reward)
     std: Array  # [..., S + 1]
-    done: Array  # [...]  probability that the episode ends here
+    terminated: Array  # [...]  probability that the episode ends here
+
+
+class Sampler(Protocol):
+    """Draws a step of one world: obs [C, S] and action [C, A] of its copies, and the memory of their episodes."""
+
+    def __call__(self, key: Key, theta: Any, memory: Any, obs: Array, action: Array, /) -> tuple[Drawn, Any]: ...
+
+
+class Expects(Protocol):
+    """Moments of a step of one world. Where `after` and `ended` are given, the reward is that of what happened."""
+
+    def __call__(
+        self,
+        theta: Any,
+        memory: Any,
+        obs: Array,
+        action: Array,
+        after: Array | None = None,
+        ended: Array | None = None,
+        /,
+    ) -> Moments: ...
+
+
+def no_memory(theta: Any) -> tuple[()]:
+    """The memory of worlds that remember nothing."""
+    del theta
+    return ()
 
 
 @jax.tree_util.register_dataclass
@@ -92,37 +130,27 @@ class Posterior:
     """A stack of worlds: every leaf of `theta` has a leading axis [M], fold by fold.
 
     Worlds of one fold saw the same episodes, worlds of two folds saw none in common: one fold plans,
-    another judges.
+    another judges. All that a world is made of is behind `sample`.
     """
 
     theta: Any
     starts: Array  # [E, S]
     low: Array  # [S + 1]  of the log's observations and rewards
     high: Array  # [S + 1]
-    noise_scale: Array  # []  share of the learned variance that is chance, in [0, 1]
-    predict: Callable[[Any, Array, Array], Predict] = field(metadata=STATIC)  # (theta of one world, obs, action)
+    sample: Sampler = field(metadata=STATIC)
     task: Task = field(metadata=STATIC)
+    moments: Expects | None = field(default=None, metadata=STATIC)  # None: asked by drawing
+    begin: Callable[[Any], Any] = field(default=no_memory, metadata=STATIC)  # theta -> memory of one episode
+    recall: Callable[[Any, Dataset], Any] | None = field(
+        default=None, metadata=STATIC
+    )  # memory at logged rows [N]
     folds: int = field(default=1, metadata=STATIC)
     terminates: bool = field(default=False, metadata=STATIC)  # whether episodes can end before the horizon
-    room: Array | float = float("inf")  # []  how many widths of the log's range a state may lie beyond it
-    ends_scale: Array | float = 1.0  # []  1: ends are as likely as worlds say; near 0: the likelier is certain
 
     @property
     def members(self) -> int:
         """Worlds in the stack, all folds together."""
         return int(jax.tree.leaves(self.theta)[0].shape[0])
-
-    @property
-    def levels(self) -> Array | tuple[()]:
-        """Values of columns that take few [M, 1, S, K + 1], for copies side by side; () if none does."""
-        found = getattr(self.theta, "levels", ())
-        return found if isinstance(found, tuple) else found[:, None]
-
-    @property
-    def walls(self) -> Array | None:
-        """Where columns of the state stop [2, S], infinite where they do not; None if worlds know of none."""
-        found = getattr(self.theta, "walls", None)
-        return None if found is None else found[0]  # those of the log, and so of all worlds
 
     def fold(self, index: int) -> Posterior:
         """The worlds of one fold, as a posterior of their own."""
@@ -131,6 +159,50 @@ class Posterior:
         each = self.members // self.folds
         theta = jax.tree.map(lambda leaf: leaf[index * each : (index + 1) * each], self.theta)
         return replace(self, theta=theta, folds=1)
+
+    def along(self, data: Dataset) -> Any:
+        """The memory that worlds have at the rows of a log [N, ...]; () if they remember nothing."""
+        if self.recall is None:
+            return ()
+        return self.recall(jax.tree.map(lambda leaf: leaf[0], self.theta), data)
+
+
+class Prepared(NamedTuple):
+    """What a world model reads off a log before it is fitted: what shapes its program, and arrays."""
+
+    shape: Hashable
+    arrays: Any
+
+
+class Fitted(NamedTuple):
+    """What one fit leaves behind."""
+
+    theta: Any  # [F * members, ...]
+    nll: Array  # [F, members]  held-out negative log-likelihood of each member
+
+
+class Saved(NamedTuple):
+    """A posterior's worlds as they are kept: arrays by name, and the rest as JSON."""
+
+    arrays: dict[str, np.ndarray]
+    rest: dict[str, Any]
+
+
+class WorldModel(NamedTuple):
+    """A way to learn worlds from a log; a file of `offing.posterior`, or anybody's value."""
+
+    name: str
+    Hypers: type
+    space: Callable[[str, int], list[Any]]  # (scale, rows) -> settings to choose from
+    prepare: Callable[[Dataset, Task], Prepared]
+    fit: Callable[
+        ..., Any
+    ]  # (key, hypers, data, split, arrays, shape) -> Fitted; pure, so that settings are vmapped
+    posterior: Callable[..., Posterior]  # (fitted, hypers, prepared, data, task) -> Posterior
+    save: Callable[[Posterior], Saved]
+    load: Callable[[Saved, Task], Posterior]
+    # (posterior, rows each fold has not seen, share of chance [S + 1]) -> Posterior; None: drawn as they are
+    calibrate: Callable[[Posterior, Any, np.ndarray], Posterior] | None = None
 
 
 class Seen(NamedTuple):

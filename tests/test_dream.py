@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
+import imagined as by_hand
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,8 +13,8 @@ from offing.hypers import stack
 from offing.nets import Layer
 from offing.planner import _dream, combo, mopo, morel, space
 from offing.planner._parts import Scale
-from offing.posterior.walk import apart, fixed, halting, penalised
-from offing.types import Box, Dataset, Discrete, Posterior, Predict, Seen, Task, Transition
+from offing.posterior.walk import Place, disagreement, expected, fixed, halting, penalised
+from offing.types import Box, Dataset, Discrete, Moments, Posterior, Seen, Task, Transition
 
 BOX = Box((-0.3,), (0.3,))
 M, COPIES, T, LOGGED = 3, 5, 7, 41
@@ -44,16 +45,17 @@ def log_of(actions, low=-1.0, high=0.0) -> Dataset:
     return Dataset(steps, obs[:5], np.zeros(LOGGED, np.int32), np.asarray(LOGGED, np.int32))
 
 
-def worlds_of(predict, actions=BOX, theta=(-1.0, 0.0, 2.0), width=1, **rest) -> Posterior:
-    edges = jnp.concatenate([jnp.full(width, 1.0), jnp.array([0.3])])
-    known = {"low": -edges, "high": edges, "noise_scale": jnp.asarray(0.0)} | rest
-    return Posterior(
-        theta=jnp.asarray(theta),
-        starts=jnp.zeros((1, width)),
-        predict=predict,
-        task=Task(20, 0.9, actions),
-        **known,
-    )
+def worlds_of(say, actions=BOX, theta=(-1.0, 0.0, 2.0), edges=(1.0, 0.3), **rest) -> Posterior:
+    high = np.array(edges)
+    return by_hand.worlds(say, jnp.asarray(theta), np.zeros((1, 1)), -high, high, Task(20, 0.9, actions), **rest)
+
+
+def taken(step, obs=None, push=None):
+    """Next states, rewards and ends of one step of the worlds [M, C, ...]."""
+    obs, push = OBS if obs is None else obs, PUSH if push is None else push
+    place, drawn = step(jax.random.key(0), Place(obs, ()), push)
+    np.testing.assert_array_equal(place.obs, drawn.next_obs)
+    return drawn.next_obs, drawn.reward, drawn.terminated
 
 
 # ---- worlds in which doubt has a price
@@ -64,7 +66,7 @@ def ramp(theta, obs, action):
     push = action.sum(-1, keepdims=True)
     mean = jnp.concatenate([push, push + theta * obs], -1)
     std = jnp.concatenate([jnp.abs(theta) * obs, 0 * obs + 0.4], -1)
-    return Predict(mean, jnp.abs(std), jnp.zeros(mean.shape[:-1]))
+    return Moments(mean, jnp.abs(std), jnp.zeros(mean.shape[:-1]))
 
 
 OBS = jnp.array([[[0.1], [0.6]], [[0.1], [0.6]], [[0.1], [0.6]]])  # [M, C, S]
@@ -73,8 +75,8 @@ PUSH = jnp.array([[[0.05], [-0.05]], [[0.05], [-0.05]], [[0.05], [-0.05]]])
 
 def test_a_penalty_is_the_largest_norm_over_worlds_in_the_logs_units():
     worlds = worlds_of(ramp)
-    _, plain, _ = fixed(worlds)(jax.random.key(0), OBS, PUSH)
-    after, reward, ended = penalised(worlds, 2.0, raw=True)(jax.random.key(0), OBS, PUSH)
+    _, plain, _ = taken(fixed(worlds))
+    after, reward, ended = taken(penalised(worlds, 2.0, raw=True))
     doubt = np.hypot([2 * 0.1, 2 * 0.6], 0.4)  # of the world with theta 2, whichever world it is that steps
     np.testing.assert_allclose(reward, plain - 2.0 * doubt, rtol=1e-5)
     np.testing.assert_allclose(after, OBS + PUSH, rtol=1e-6)
@@ -83,39 +85,42 @@ def test_a_penalty_is_the_largest_norm_over_worlds_in_the_logs_units():
 
 def test_without_units_a_penalty_does_not_hang_on_what_columns_are_measured_in():
     worlds = worlds_of(ramp)
-    _, plain, _ = fixed(worlds)(jax.random.key(0), OBS, PUSH)
-    _, reward, _ = penalised(worlds, 2.0)(jax.random.key(0), OBS, PUSH)
+    _, plain, _ = taken(fixed(worlds))
+    _, reward, _ = taken(penalised(worlds, 2.0))
     doubt = np.hypot(np.array([0.2, 1.2]) / 2.0, 0.4 / 0.6)  # the ranges are 2 and 0.6 wide
     np.testing.assert_allclose(reward, plain - 2.0 * 0.6 * doubt, rtol=1e-5)
 
     def metric(theta, obs, action):  # the same worlds, their state in thousandths
         said = ramp(theta, obs / 1000, action)
         unit = jnp.array([1000.0, 1.0])
-        return Predict(said.mean * unit, said.std * unit, said.done)
+        return Moments(said.mean * unit, said.std * unit, said.terminated)
 
-    same = replace(worlds, predict=metric, low=worlds.low.at[0].mul(1000), high=worlds.high.at[0].mul(1000))
-    np.testing.assert_allclose(penalised(same, 2.0)(jax.random.key(0), OBS * 1000, PUSH)[1], reward, rtol=1e-5)
+    edge = np.array([1000.0, 0.3])
+    same = by_hand.changed(worlds, say=metric, low=-edge, high=edge)
+    np.testing.assert_allclose(taken(penalised(same, 2.0), OBS * 1000)[1], reward, rtol=1e-5)
 
 
 def test_worlds_halt_where_two_are_too_far_apart_at_one_input():
     worlds = worlds_of(ramp)
     # theta from -1 to 2 spreads rewards by 3 * obs; their range is 0.6 wide: 0.5 at obs 0.1 and 3 at obs 0.6
-    every = jax.vmap(worlds.predict, (0, None, None))(worlds.theta, OBS[0], PUSH[0])
-    np.testing.assert_allclose(apart(worlds, every.mean), [0.5, 3.0], rtol=1e-5)
-    _, plain, _ = fixed(worlds)(jax.random.key(0), OBS, PUSH)
-    after, reward, ended = halting(worlds, 2.9, -7.0)(jax.random.key(0), OBS, PUSH)
+    every = expected(worlds, Place(OBS, ()), PUSH)
+    assert every.mean.shape == (M, M, 2, 2)  # every world is asked of every step, whichever world takes it
+    apart = disagreement(worlds, every.mean)
+    np.testing.assert_allclose(apart, np.broadcast_to([0.5, 3.0], (M, 2)), rtol=1e-5)
+    _, plain, _ = taken(fixed(worlds))
+    after, reward, ended = taken(halting(worlds, 2.9, -7.0))
     np.testing.assert_array_equal(ended, np.broadcast_to([False, True], (M, 2)))
     np.testing.assert_allclose(reward[:, 0], plain[:, 0])
     np.testing.assert_allclose(reward[:, 1], np.full(M, -0.3 - 7.0), rtol=1e-6)
     np.testing.assert_allclose(after, OBS + PUSH, rtol=1e-6)
-    assert not halting(worlds, 3.1, -7.0)(jax.random.key(0), OBS, PUSH)[2].any()
+    assert not taken(halting(worlds, 3.1, -7.0))[2].any()
 
 
 def test_where_the_log_ends_these_worlds_end_as_well():
-    bounded = worlds_of(ramp, room=jnp.asarray(0.0), terminates=True)
+    bounded = worlds_of(ramp, margin=0.0, terminates=True)
     out = OBS.at[:, 1].set(0.97)  # 0.97 + 0.05 is beyond 1, where the log ends
     for step in (partial(penalised, coefficient=0.0), partial(halting, threshold=jnp.inf, offset=-7.0)):
-        after, reward, ended = step(bounded)(jax.random.key(0), out, jnp.abs(PUSH))
+        after, reward, ended = taken(step(bounded), out, jnp.abs(PUSH))
         np.testing.assert_array_equal(ended, np.broadcast_to([False, True], (M, 2)))
         np.testing.assert_allclose(after[:, 1], np.ones((M, 1)))
         np.testing.assert_allclose(reward[:, 1], np.full(M, -0.3), rtol=1e-6)
@@ -127,7 +132,7 @@ def test_a_survey_measures_the_log_and_zero_pessimism_halts_nowhere():
     assert 0.4 * 5 < most <= 0.5 * 5 + 1e-5  # 3 * obs / 0.6, at a state near the right end
     assert morel.survey(jax.random.key(0), data, replace(worlds, theta=jnp.zeros(1))) == 0
     step = halting(worlds, jnp.asarray(most) / jnp.asarray(0.0), -7.0)
-    assert not step(jax.random.key(0), OBS * 100, PUSH)[2].any()
+    assert not taken(step, OBS * 100)[2].any()
 
 
 # ---- rollouts
@@ -136,14 +141,14 @@ def test_a_survey_measures_the_log_and_zero_pessimism_halts_nowhere():
 def brink(theta, obs, action):
     """Steps to the right of a width of their own in every world; beyond 0.5 the episode ends."""
     mean = jnp.concatenate([jnp.full_like(obs, 0.1) * theta, obs], -1)
-    return Predict(mean, 0 * mean, (obs[..., 0] + 0.1 * theta > 0.5).astype(jnp.float32))
+    return Moments(mean, 0 * mean, (obs[..., 0] + 0.1 * theta > 0.5).astype(jnp.float32))
 
 
 @pytest.fixture(scope="module")
 def imagined():
     """Two refreshes of rollouts of at most 3 and at most 100 steps, under one program: rows [2, 2T, M, C, F]."""
     data = log_of(BOX, low=-0.2, high=0.5)
-    worlds = worlds_of(brink, theta=(1.0, 2.0, 3.0), high=jnp.array([9.0, 9.0]), low=jnp.array([-9.0, -9.0]))
+    worlds = worlds_of(brink, theta=(1.0, 2.0, 3.0), edges=(9.0, 9.0))
     planner = _dream.dreaming(_dream.Hypers, lambda h, w, _: fixed(w))
 
     def run(hypers, key):
@@ -294,7 +299,7 @@ def beyond(theta, obs, action):
     """Going right pays, and the log ends at 0: beyond it, worlds know less and less and disagree more and more."""
     push, far = action.sum(-1, keepdims=True), jax.nn.relu(obs)
     mean = jnp.concatenate([push, push + 0.1 * theta * far], -1)
-    return Predict(mean, jnp.concatenate([0.01 + far, 0.01 + 0 * far], -1), jnp.zeros(mean.shape[:-1]))
+    return Moments(mean, jnp.concatenate([0.01 + far, 0.01 + 0 * far], -1), jnp.zeros(mean.shape[:-1]))
 
 
 CLIFF = {

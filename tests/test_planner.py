@@ -3,6 +3,7 @@
 from dataclasses import replace
 from types import SimpleNamespace
 
+import imagined as by_hand
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -19,10 +20,10 @@ from offing.types import (
     Box,
     Dataset,
     Discrete,
+    Moments,
     Planner,
     Policy,
     Posterior,
-    Predict,
     Seen,
     Task,
     Transition,
@@ -74,21 +75,15 @@ def drift(theta, obs, action):
     """Worlds that pull to the middle, are pushed by the action, and end one episode in ten steps."""
     push = theta * action.sum(-1, keepdims=True)
     mean = jnp.concatenate([-0.5 * obs + 0.1 * push, jnp.cos(obs[..., :1]) + 0.1 * push], -1)
-    return Predict(mean, jnp.full(mean.shape, 0.1), jnp.full(mean.shape[:-1], 0.1))
+    return Moments(mean, jnp.full(mean.shape, 0.1), jnp.full(mean.shape[:-1], 0.1))
 
 
-def worlds_of(actions) -> Posterior:
+def worlds_of(actions, say=drift, horizon=HORIZON, theta=None) -> Posterior:
     rng = np.random.default_rng(0)
-    return Posterior(
-        theta=jnp.linspace(-1, 1, M),
-        starts=jnp.asarray(rng.normal(size=(STARTS, S)), jnp.float32),
-        low=jnp.full(S + 1, -3.0),
-        high=jnp.full(S + 1, 3.0),
-        noise_scale=jnp.asarray(1.0),
-        predict=drift,
-        task=Task(HORIZON, 0.9, actions),
-        terminates=True,
-        room=jnp.asarray(0.5),
+    edge, theta = np.full(S + 1, 3.0), jnp.linspace(-1, 1, M) if theta is None else theta
+    rest = {"noise": 1.0, "margin": 0.5, "terminates": True}
+    return by_hand.worlds(
+        say, theta, rng.normal(size=(STARTS, S)), -edge, edge, Task(horizon, 0.9, actions), **rest
     )
 
 
@@ -498,13 +493,11 @@ def test_the_rate_falls_to_nothing_and_never_below():
 def paying(theta, obs, action):
     """Worlds that pay their own number."""
     mean = jnp.concatenate([jnp.zeros_like(obs), jnp.broadcast_to(theta, (*obs.shape[:-1], 1))], -1)
-    return Predict(mean, jnp.zeros_like(mean), jnp.full(mean.shape[:-1], 0.2))
+    return Moments(mean, jnp.zeros_like(mean), jnp.full(mean.shape[:-1], 0.2))
 
 
 def gathered(**rest):
-    posterior = replace(
-        worlds_of(ACTIONS["box"]), theta=jnp.arange(M) / 2.0, predict=paying, task=Task(5, 0.9, ACTIONS["box"])
-    )
+    posterior = worlds_of(ACTIONS["box"], paying, 5, jnp.arange(M) / 2.0)
     hypers = tiny("rppo", segment=31, **rest)
     state = rppo.init(jax.random.key(8), hypers, log_of(ACTIONS["box"]), posterior)
     arena = rppo.dream(hypers, posterior)
@@ -587,19 +580,12 @@ def two(theta, obs, action):
     look, go = action[..., 0], action[..., 1]
     pays = jnp.where(theta == 0, go, look - go)
     mean = jnp.stack([jnp.zeros_like(pays), pays], -1)
-    return Predict(mean, jnp.zeros_like(mean), jnp.zeros(mean.shape[:-1]))
+    return Moments(mean, jnp.zeros_like(mean), jnp.zeros(mean.shape[:-1]))
 
 
 def two_worlds(horizon: int) -> Posterior:
-    return Posterior(
-        theta=jnp.arange(2),
-        starts=jnp.zeros((1, 1)),
-        low=jnp.array([-1.0, -1.0]),
-        high=jnp.array([1.0, 1.0]),
-        noise_scale=jnp.asarray(0.0),
-        predict=two,
-        task=Task(horizon, 0.95, Discrete(2)),
-    )
+    edge = np.ones(2)
+    return by_hand.worlds(two, jnp.arange(2), np.zeros((1, 1)), -edge, edge, Task(horizon, 0.95, Discrete(2)))
 
 
 def planned_in_two_worlds(**rest) -> np.ndarray:

@@ -4,6 +4,7 @@ import itertools
 from dataclasses import replace
 from functools import cache
 
+import imagined as by_hand
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -12,10 +13,12 @@ from scipy import stats
 
 from offing.data import behaviour, broken
 from offing.pil import PIL
-from offing.posterior import linear
-from offing.types import Box, Dataset, Policy, Posterior, Predict, Task, Transition
+from offing.posterior.models import linear
+from offing.types import Box, Dataset, Moments, Policy, Posterior, Task, Transition
+from offing.value.checks import MOST, check
+from offing.value.checks import PRIOR as BLOCKS
 from offing.value.estimate import ValueEstimate, start_variance
-from offing.value.predictive import estimates, predictive, rollouts
+from offing.value.predictive import Known, Paid, Rollouts, estimates, known_of, paid, predictive, rollouts
 from offing.value.support import ROWS, nearest, outside
 
 run = jax.jit(rollouts, static_argnames=("copies", "sampled", "path"))
@@ -136,7 +139,7 @@ def test_start_variance_where_starts_do_not_matter_or_were_not_used_twice():
 
 def counting(theta, obs, action):
     mean = jnp.concatenate([jnp.ones_like(obs), theta * obs], -1)
-    return Predict(mean, jnp.zeros_like(mean), jnp.zeros(mean.shape[:-1]))
+    return Moments(mean, jnp.zeros_like(mean), jnp.zeros(mean.shape[:-1]))
 
 
 def act_zero(params, memory, seen, key):
@@ -144,14 +147,13 @@ def act_zero(params, memory, seen, key):
 
 
 IDLE = Policy((), (), act_zero)
-COUNTING = Posterior(
-    theta=jnp.array([1.0, 2.0]),
-    starts=jnp.array([[0.0], [3.0]]),
-    low=jnp.array([0.0, 0.0]),
-    high=jnp.array([5.0, 8.0]),
-    noise_scale=jnp.asarray(0.0),
-    predict=counting,
-    task=Task(7, 0.5, Box((-1.0,), (1.0,)), done=lambda obs, action, after: after[..., 0] >= 5),
+COUNTING = by_hand.worlds(
+    counting,
+    jnp.array([1.0, 2.0]),
+    [[0.0], [3.0]],
+    [0.0, 0.0],
+    [5.0, 8.0],
+    Task(7, 0.5, Box((-1.0,), (1.0,)), done=lambda obs, action, after: after[..., 0] >= 5),
     terminates=True,
 )
 
@@ -169,14 +171,14 @@ def test_returns_values_and_lengths_of_episodes_that_end():
 
 
 def test_an_episode_ends_at_the_horizon():
-    endless = replace(COUNTING, task=COUNTING.task._replace(done=None, horizon=3))
+    endless = by_hand.changed(COUNTING, task=COUNTING.task._replace(done=None, horizon=3))
     found = jax.tree.map(np.asarray, run(jax.random.key(0), IDLE, endless, copies=5)[0])
     np.testing.assert_array_equal(found.lengths, 3)
     np.testing.assert_array_equal(found.returns[0], np.where(found.first[0] == 1, 3 + 4 + 5, 0 + 1 + 2))
 
 
 def test_rewards_are_held_to_the_log_and_that_is_counted():
-    capped = replace(COUNTING, high=jnp.array([5.0, 3.0]))
+    capped = by_hand.changed(COUNTING, high=[5.0, 3.0])
     found = jax.tree.map(np.asarray, run(jax.random.key(0), IDLE, capped, copies=13)[0])
     far = found.first[0] == 1
     np.testing.assert_allclose(found.clipped[0], np.where(far, 1 / 2, 1 / 5))  # only 4 is too much
@@ -186,20 +188,23 @@ def test_rewards_are_held_to_the_log_and_that_is_counted():
 
 
 # The log ends at 2 and leaves room for one more: from 0, three steps are free, and the rest are not.
-WALLED = replace(
-    COUNTING,
-    theta=jnp.array([1.0]),
-    starts=jnp.array([[0.0]]),
-    low=jnp.array([0.0, -4.0]),
-    high=jnp.array([2.0, 8.0]),
-    room=jnp.asarray(0.5),
-    task=COUNTING.task._replace(done=None),
+WALLED = by_hand.worlds(
+    counting,
+    jnp.array([1.0]),
+    [[0.0]],
+    [0.0, -4.0],
+    [2.0, 8.0],
+    COUNTING.task._replace(done=None),
+    margin=0.5,
+    terminates=True,
 )
+PAYS = Paid(-4.0, 8.0, -4.0, 8.0)
+BARE = Known(starts=1, logged=0.0, paid=PAYS, loss=None, checks=None)
 
 
 @pytest.mark.parametrize("terminates", [True, False])
 def test_what_leaves_the_log_is_held_back_and_that_is_counted(terminates):
-    walled = replace(WALLED, terminates=terminates)
+    walled = by_hand.changed(WALLED, terminates=terminates)
     found, (obs, _, alive) = run(jax.random.key(0), IDLE, walled, copies=3, path=True)
     steps = 4 if terminates else 7
     np.testing.assert_array_equal(found.lengths, steps)
@@ -213,7 +218,7 @@ def test_what_leaves_the_log_is_held_back_and_that_is_counted(terminates):
 
 def test_what_a_stopped_episode_might_have_gone_on_to_earn_is_inside_the_interval():
     found = jax.tree.map(np.asarray, run(jax.random.key(0), IDLE, WALLED, copies=3)[0])
-    value, returns = estimates(found, None, WALLED, 1, 0.0, None)
+    value, returns = estimates(found, None, WALLED, BARE)
     assert (returns.less, returns.more) == (-4.0 * 3, 8.0 * 3)
     assert value.more == pytest.approx(8 * (1 / 16 + 1 / 32 + 1 / 64))
     low, high = returns.interval(0.9)
@@ -223,9 +228,9 @@ def test_what_a_stopped_episode_might_have_gone_on_to_earn_is_inside_the_interva
     assert not bare.interval(0.9)[0] <= returns.median - 3 * 4 <= bare.interval(0.9)[1]
     np.testing.assert_allclose(np.subtract(returns.interval(0.9), bare.interval(0.9)), (-12.0, 24.0))
     assert returns.above(returns.median - 1) < 0.5 < bare.above(returns.median - 1)
-    never = replace(WALLED, terminates=False)
+    never = by_hand.changed(WALLED, terminates=False)
     found = jax.tree.map(np.asarray, run(jax.random.key(0), IDLE, never, copies=3)[0])
-    assert estimates(found, None, never, 1, 0.0, None)[1].more == 0.0
+    assert estimates(found, None, never, BARE)[1].more == 0.0
 
 
 def test_a_policy_is_shown_what_it_did_earned_and_when_it_started():
@@ -236,9 +241,7 @@ def test_a_policy_is_shown_what_it_did_earned_and_when_it_started():
 
     teller = Policy((), jnp.array([10.0]), act)
     task = Task(4, 0.5, Box((-99.0,) * 5, (99.0,) * 5))
-    posterior = replace(
-        COUNTING, task=task, starts=jnp.array([[2.0]]), low=jnp.full(2, -99.0), high=jnp.full(2, 99.0)
-    )
+    posterior = by_hand.worlds(counting, COUNTING.theta, [[2.0]], np.full(2, -99.0), np.full(2, 99.0), task)
     _, (obs, action, alive) = run(jax.random.key(0), teller, posterior, copies=3, path=True)
     assert action.shape == (4, 2, 3, 5)
     assert alive.all()
@@ -289,7 +292,7 @@ def regulated(theta, obs, action):
     """The same for rollouts; theta is (w0, w1, w2)."""
     after = theta[0] + (A + theta[1]) * obs + (B + theta[2]) * action
     mean = jnp.concatenate([after - obs, -(Q * obs**2 + R * action**2)], -1)
-    return Predict(mean, jnp.array([SIGMA, 0.0]) * jnp.ones_like(mean), jnp.zeros(mean.shape[:-1]))
+    return Moments(mean, jnp.array([SIGMA, 0.0]) * jnp.ones_like(mean), jnp.zeros(mean.shape[:-1]))
 
 
 REGULATOR = Policy((), (), lambda params, memory, seen, key: (-K * seen.obs, memory))
@@ -297,8 +300,8 @@ TASK = Task(STEPS, DISCOUNT, Box((-WIDE,), (WIDE,)))
 
 
 def regulated_worlds(w, starts) -> Posterior:
-    wide = jnp.full(2, WIDE)
-    return Posterior(jnp.asarray(w, jnp.float32), starts, -wide, wide, jnp.asarray(1.0), regulated, TASK)
+    wide = np.full(2, WIDE)
+    return by_hand.worlds(regulated, jnp.asarray(w, jnp.float32), starts, -wide, wide, TASK, noise=1.0)
 
 
 @cache
@@ -314,10 +317,10 @@ def problems(count: int, rows: int, seed: int):
     after = obs + rest + SIGMA * rng.standard_normal(obs.shape)
     steps = Transition(obs, action, obs[..., 0], after, action, 0 * obs[..., 0])
     data = Dataset(steps, obs, np.zeros((count, rows), int), np.full(count, rows))
-    exact = jax.jit(jax.vmap(lambda data: linear.moments(linear.Hypers(noise=SIGMA, prior_scale=PRIOR), data)))(
-        data
-    )
-    return true, np.asarray(exact.mean)[..., 0], np.linalg.cholesky(np.asarray(exact.covariance, np.float64))
+    hypers, every = linear.Hypers(noise=SIGMA, prior_scale=PRIOR), jnp.arange(rows)
+    exact = jax.jit(jax.vmap(lambda data: linear.exact(hypers, data, every, rows)))(data)
+    covariance = np.asarray(exact.covariance, np.float64)[:, 0]
+    return true, np.asarray(exact.mean)[..., 0], np.linalg.cholesky(covariance)
 
 
 def drawn(rng, mean, root, members) -> np.ndarray:
@@ -418,8 +421,9 @@ def test_predictive_counts_every_doubt():
     mean = behaviour(data, TASK).mean
     assert plain.returns.rare == pytest.approx(abs(plain.returns.median - mean) / 65)
     span = (1 - DISCOUNT**STEPS) / (1 - DISCOUNT)
-    np.testing.assert_allclose(plain.value.bounds, (-WIDE * span, WIDE * span), rtol=1e-6)
-    np.testing.assert_allclose(plain.returns.bounds, (-WIDE * STEPS, WIDE * STEPS))
+    pays = np.array([data.steps.reward.min(), data.steps.reward.max()], np.float64)
+    np.testing.assert_allclose(plain.value.bounds, pays * span, rtol=1e-6)
+    np.testing.assert_allclose(plain.returns.bounds, pays * STEPS, rtol=1e-6)
 
     one = np.ones(2)
     loss = PIL(8 * one, 2 * one, one, one, one, one, members=5)  # E = 8, V = 2: a spread too small by 2
@@ -430,6 +434,100 @@ def test_predictive_counts_every_doubt():
     assert wider.value.gap > 0.3
     assert wider.value.widen == 2.0
     assert np.ptp(wider.value.interval()) > np.ptp(plain.value.interval())
+
+
+# ---- checks of predictions, and what an episode can earn
+
+
+def test_exact_checks_widen_nothing_and_doubled_ones_by_two():
+    z = stats.norm.ppf((np.arange(2_000) + 0.5) / 2_000)  # as a prediction that knows its doubt is off
+    right, double = check(z, None), check(2 * z, None)
+    assert right.factor == pytest.approx(1.0, abs=1e-3)
+    assert (right.blocks, right.inside) == (2_000, 1_800)
+    assert double.factor == pytest.approx(2.0, rel=0.01)
+    assert double.inside == pytest.approx(2_000 * (2 * stats.norm.cdf(stats.norm.ppf(0.95) / 2) - 1), abs=1)
+    assert double.factor < double.high < 2.1  # many blocks leave little doubt of it
+    assert check(0.1 * z, None).factor == 1.0  # never narrower than the worlds are
+
+
+def test_single_steps_count_as_a_few_blocks_and_many_overrule_them():
+    one = np.ones(2)
+    says = lambda e, v: PIL(e * one, v * one, one, one, one, one, members=5)
+    alone = check((), says(8.0, 2.0))
+    assert (alone.blocks, alone.inside, alone.factor) == (0, 0, 2.0)  # the root of error over spread
+    assert check((), None).factor == 1.0
+    assert check((), says(1.0, 5.0)).factor == 1.0
+    assert check((), says(1.0, 0.0)).factor == pytest.approx(np.sqrt(MOST))
+    assert check((), says(1.0, 0.0)).held
+    few, many = check(np.ones(4), says(8.0, 2.0)), check(np.ones(996), says(8.0, 2.0))
+    assert few.factor == pytest.approx(np.sqrt((BLOCKS * 4 + 4) / (BLOCKS + 4)))
+    assert many.factor == pytest.approx(np.sqrt((BLOCKS * 4 + 996) / (BLOCKS + 996)))
+    assert few.factor > many.factor
+    assert check([1.0, np.nan, np.inf], None).blocks == 1
+    assert not check(np.full(50, 9.0), None).held
+    rng = np.random.default_rng(0)  # where steps and blocks agree, `high` is as high as it says nine times in ten
+    tried = [check(2 * rng.standard_normal(12), says(8.0, 2.0)) for _ in range(300)]
+    assert 0.88 < np.mean([found.high >= 2.0 for found in tried]) < 0.99
+
+
+def goals(reached: int = 6, missed: int = 6, length: int = 5) -> Dataset:
+    """Steps cost a tenth; reaching the goal pays ten and ends the episode, and some episodes never do."""
+    lengths = [3] * reached + [length] * missed
+    episode = np.repeat(np.arange(len(lengths)), lengths)
+    last = np.cumsum(lengths) - 1
+    reward, done = np.full(len(episode), -0.1), np.zeros(len(episode))
+    reward[last[:reached]], done[last[:reached]] = 10.0, 1.0
+    obs = np.arange(len(episode))[:, None] % 7
+    return log_of(obs, obs, obs + 1, reward, done, episode)
+
+
+def test_no_promise_is_above_what_an_episode_can_earn():
+    """A goal that pays once and ends the episode is not paid at every step of it."""
+    task = Task(5, 1.0, Box((-1.0,), (1.0,)))
+    found = paid(goals(), task)
+    np.testing.assert_allclose(found, (-0.1, -0.1, -0.1, 10.0), rtol=1e-6)
+    np.testing.assert_allclose(found.bounds(5, terminates=True), (-0.5, 10.0), rtol=1e-6)
+    np.testing.assert_allclose(found.bounds(5, terminates=False), (-0.5, 9.6), rtol=1e-6)
+    wild = jnp.full((2, 3), 47.0)  # as five steps that each reach the goal would come to
+    rolled = Rollouts(wild, wild, wild * 0 + 5, jnp.zeros((2, 3), int), *(wild * 0,) * 4)
+    worlds = by_hand.worlds(counting, jnp.ones(2), [[0.0]], [0, -0.1], [7, 10.0], task, terminates=True)
+    _, returns = estimates(rolled, None, worlds, known_of(goals(), task))
+    assert returns.bounds[1] == pytest.approx(10.0)
+    assert returns.interval(0.9)[0] <= 10.0
+    modest = returns._replace(returns=np.array([[9.0], [11.0]]))
+    assert modest.interval(0.9)[1] == pytest.approx(10.0)
+
+
+def test_what_the_last_step_of_an_episode_pays_is_told_from_the_rest():
+    """At the horizon too: what is paid only as time runs out is paid once."""
+    lengths = [4] * 6
+    data = episodes_of(lengths, [0] * 6)
+    reward = np.where(np.arange(24) % 4 == 3, 50.0, 1.0).astype(np.float32)
+    data = data._replace(steps=data.steps._replace(reward=reward))
+    found = paid(data, Task(4, 1.0, Box((-1.0,), (1.0,))))
+    assert found == Paid(1.0, 1.0, 1.0, 50.0)
+    assert found.bounds(4, terminates=False) == (4.0, 53.0)
+    bag = paid(data._replace(episode=np.full(24, -1)), Task(4, 1.0, Box((-1.0,), (1.0,))))
+    assert bag.bounds(4, terminates=False) == (4.0, 200.0)  # nobody knows where an episode ended
+
+
+def test_every_doubt_is_a_term_and_their_squares_add_up():
+    doubts = {"starts": 4.0, "gap": 3.0, "common": 0.5, "widen": 2.0, "rare": 1.5, "less": -1.0, "more": 3.0}
+    found = FIVE._replace(**doubts)
+    between = (1 + 1 / 5) * np.var([2, 4, 4, 6, 20], ddof=1)
+    expected = {"worlds": between, "checks": 3 * between, "starts": 4.0, "gap": 4.5**2, "rare": 1.5**2}
+    assert {name: found.terms[name] ** 2 for name in expected} == pytest.approx(expected)
+    assert found.terms["unknown"] == 2.0
+    assert found.deviation**2 == pytest.approx(sum(expected.values()))
+    assert FIVE._replace(gap=-3.0).terms["gap"] ** 2 == pytest.approx(4.5)
+
+
+def test_least_is_where_above_is_what_is_asked():
+    for level in (0.6, 0.9, 0.99):
+        for stderr in (0.0, 3.0):
+            assert FIVE.above(FIVE.least(level, stderr), stderr) == pytest.approx(level)
+    assert FIVE._replace(less=-2.0).least(0.9) == pytest.approx(FIVE.least(0.9) - 2.0)
+    assert FIVE._replace(bounds=(1.0, 30.0)).least(0.99) == 1.0
 
 
 # ---- optimism: the best of many policies, by the worlds that chose it and by others

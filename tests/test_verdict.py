@@ -7,12 +7,13 @@ from offing.data import Behaviour
 from offing.pil import PIL
 from offing.report import verdict as room
 from offing.report.verdict import EXIT, verdict
+from offing.value.checks import LIMIT, Checks
 from offing.value.estimate import ValueEstimate
 from offing.value.predictive import Predictive
 from offing.value.support import Support
 
 GO, NO_GO, UNKNOWN = "GO", "NO-GO", "NOT-ENOUGH-EVIDENCE"
-QUESTIONS = ("hang together", "know how wrong", "where the log has been", "earn more than", "narrow enough")
+QUESTIONS = ("log sound", "held where it could be checked", "where the log has been", "earn more than")
 LOGGED = Behaviour(mean=0.0, stderr=0.5, best=20.0, worst=-20.0, episodes=50, estimated=False)
 
 
@@ -28,13 +29,22 @@ def earning(middle: float = 10.0, apart: float = 0.5, **doubts: float) -> ValueE
 
 
 def predicted(
-    returns: ValueEstimate | None = None, outside: float = 0.1, clipped: float = 0.1, guarded: float = 0.0
+    returns: ValueEstimate | None = None,
+    outside: float = 0.1,
+    clipped: float = 0.1,
+    guarded: float = 0.0,
+    checks: Checks | None = None,
 ) -> Predictive:
-    return Predictive(earning(1.0), returns or earning(), 7.0, Support(outside, clipped, guarded))
+    return Predictive(earning(1.0), returns or earning(), 7.0, Support(outside, clipped, guarded), checks)
+
+
+def checked(factor: float = 1.0, blocks: int = 20) -> Checks:
+    """Checks that came to this factor."""
+    return Checks(blocks, factor, blocks - 2, 1.5 * factor)
 
 
 def failed(found: room.Verdict) -> list[int]:
-    """Which of the questions were answered No; all five are answered, in order."""
+    """Which of the questions were answered No; all four are answered, in order."""
     assert len(found.reasons) == len(QUESTIONS)
     for question, reason in zip(QUESTIONS, found.reasons, strict=True):
         assert question in reason
@@ -49,35 +59,41 @@ CASES = [
     ({}, GO, []),
     ({"broken": 0.01}, GO, []),
     ({"broken": 0.011}, UNKNOWN, [0]),
+    # has it held? Where nothing could be checked, single steps say it
     ({"pil": loss(1.6, 1.0)}, GO, []),
     ({"pil": loss(1.7, 1.0)}, UNKNOWN, [1]),
     ({"pil": loss(1.0, 1.7)}, UNKNOWN, [1]),
     ({"pil": loss(0.0, 0.0)}, GO, []),
+    # and where something could, what widening corrects does not also refuse
+    ({"pil": loss(30.0, 1.0), "predicted": predicted(checks=checked())}, GO, []),
+    ({"predicted": predicted(checks=checked(LIMIT))}, GO, []),
+    ({"predicted": predicted(checks=checked(LIMIT + 0.01))}, UNKNOWN, [1]),
+    # does it stay where the log has been?
     ({"predicted": predicted(outside=room.OUTSIDE)}, GO, []),
     ({"predicted": predicted(outside=room.OUTSIDE + 0.001)}, UNKNOWN, [2]),
     ({"predicted": predicted(guarded=0.05)}, GO, []),
     ({"predicted": predicted(guarded=0.06)}, UNKNOWN, [2]),
     ({"predicted": predicted(clipped=0.5)}, GO, []),
     ({"predicted": predicted(clipped=0.51)}, UNKNOWN, [2]),
-    # better than the baseline?
-    ({"baseline": 9.0}, NO_GO, [3]),  # P is between a half and the level, and the interval narrow
+    # better than the baseline? NO-GO only where it is worse with the asked probability
+    ({"baseline": 9.0}, UNKNOWN, [3]),
+    ({"baseline": 11.0}, UNKNOWN, [3]),
     ({"baseline": 12.0}, NO_GO, [3]),
     ({"predicted": predicted(earning(-10.0))}, NO_GO, [3]),
-    ({"predicted": predicted(earning(2.0, 8.0))}, UNKNOWN, [3, 4]),  # P above a half, but wide
-    ({"predicted": predicted(earning(-2.0, 8.0))}, NO_GO, [3, 4]),  # P below a half
-    ({"predicted": predicted(earning(2.0)), "level": 0.99}, NO_GO, [3]),
+    ({"predicted": predicted(earning(2.0, 8.0))}, UNKNOWN, [3]),
+    ({"predicted": predicted(earning(-2.0, 8.0))}, UNKNOWN, [3]),
+    ({"predicted": predicted(earning(2.0)), "level": 0.99}, UNKNOWN, [3]),
     ({"predicted": predicted(earning(2.0)), "level": 0.9}, GO, []),
-    # narrow enough?
-    ({"predicted": predicted(earning(100.0, 8.0))}, GO, []),
-    ({"predicted": predicted(earning(100.0, 10.0))}, UNKNOWN, [4]),
-    ({"predicted": predicted(earning(gap=6.0)), "baseline": -30.0}, UNKNOWN, [4]),
+    # a wide interval that lies above the baseline is one that lies above it
+    ({"predicted": predicted(earning(100.0, 10.0))}, GO, []),
+    ({"predicted": predicted(earning(gap=6.0)), "baseline": -30.0}, GO, []),
     # the first that fails decides
     ({"predicted": predicted(earning(-10.0)), "pil": loss(3.0)}, UNKNOWN, [1, 3]),
     ({"predicted": predicted(earning(-10.0), outside=0.9)}, UNKNOWN, [2, 3]),
     (
         {"predicted": predicted(earning(-10.0, 20.0), outside=0.9), "pil": loss(3.0), "broken": 0.5},
         UNKNOWN,
-        [0, 1, 2, 3, 4],
+        [0, 1, 2, 3],
     ),
 ]
 
@@ -92,34 +108,66 @@ def test_the_numbers_are_said():
     found = verdict(loss(3.0, 1.0), predicted(outside=0.4), LOGGED, baseline=1234.0, broken=0.2)
     for reason, said in zip(
         found.reasons,
-        (
-            ("20%",),
-            ("over-confident", "E = 3", "V = 1", "50%"),
-            ("40%", "35%"),
-            ("baseline (1,234)", "90%"),
-            ("8.", "11."),
-        ),
+        (("20%", "1%"), ("no episode was left", "E = 3", "V = 1"), ("40%", "35%"), ("baseline (1,234)", "90%")),
         strict=True,
     ):
-        assert all(part in reason for part in said)
-    assert "over-dispersed" in verdict(loss(1.0, 3.0), predicted(), LOGGED).reasons[1]
-    assert "the logged behaviour (0)" in verdict(loss(), predicted(), LOGGED).reasons[3]
+        assert all(part in reason for part in said), reason
+    plain = verdict(loss(), predicted(), LOGGED)
+    assert "the logged behaviour (0)" in plain.reasons[3]
+    low, high = earning().interval(0.9)
+    assert f"between {room.number(low)} and {room.number(high)}" in plain.reasons[3]
+    wide = verdict(loss(), predicted(checks=checked(1.7, 20)), LOGGED).reasons[1]
+    assert all(part in wide for part in ("20 stretches", "18 lie inside", "factor of 1.7"))
+    assert "as it is" in verdict(loss(), predicted(checks=checked()), LOGGED).reasons[1]
+
+
+def test_the_least_gain_is_what_is_passed_with_the_asked_probability():
+    """`gain` is where the baseline would have to lie for P(better) to be just what is asked."""
+    for level in (0.8, 0.9, 0.99):
+        found = verdict(loss(), predicted(), LOGGED, baseline=3.0, level=level)
+        assert found.gain == pytest.approx(earning().least(level) - 3.0)
+        assert earning().above(3.0 + found.gain) == pytest.approx(level)
+    assert verdict(loss(), predicted(), LOGGED).gain > 0
+    assert verdict(loss(), predicted(), LOGGED, baseline=12.0).gain < 0
+    unsure = verdict(loss(), predicted(), LOGGED._replace(stderr=2.0))  # which counts the log's own doubt
+    assert unsure.gain == pytest.approx(earning().least(0.9, 2.0))
+    assert unsure.gain < verdict(loss(), predicted(), LOGGED).gain
+    assert verdict(loss(np.nan), predicted(), LOGGED).gain is None
+
+
+def test_what_would_change_a_verdict_is_said_unless_it_is_go():
+    assert verdict(loss(), predicted(), LOGGED).advice == ()
+    far = verdict(loss(), predicted(outside=0.9), LOGGED)
+    assert any("stays nearer to the log" in line for line in far.advice)
+    off = verdict(loss(), predicted(checks=checked(LIMIT + 1)), LOGGED)
+    assert any("more episodes like these" in line for line in off.advice)
+    for doubt, words in (
+        ({"apart": 8.0}, "worlds disagree"),
+        ({"gap": 9.0}, "worlds it was planned in"),
+        ({"starts": 99.0}, "few starts"),
+        ({"apart": 4.0, "widen": 4.0}, "off where they could be checked"),
+        ({"rare": 9.0}, "few imagined episodes"),
+        ({"less": -5.0}, "leave what the log knows"),
+    ):
+        found = verdict(loss(), predicted(earning(**{"middle": 5.0, **doubt})), LOGGED)
+        assert found.word == UNKNOWN
+        assert words in found.advice[-1]
 
 
 def test_doubt_about_the_logged_behaviour_counts():
     unsure = LOGGED._replace(stderr=30.0)
-    assert verdict(loss(), predicted(), unsure).word == NO_GO
+    assert verdict(loss(), predicted(), unsure).word == UNKNOWN
     assert verdict(loss(), predicted(), unsure, baseline=0.0).word == GO  # a number the user gives is exact
 
 
 def test_no_span_at_all():
     same = LOGGED._replace(mean=10.0, best=10.0, worst=10.0, stderr=0.0)
     sure = verdict(loss(), predicted(earning(10.0, 0.0)), same)
-    assert (sure.word, failed(sure)) == (NO_GO, [3])
+    assert (sure.word, failed(sure), sure.gain) == (NO_GO, [3], 0.0)  # certainly no better
     zero = verdict(loss(), predicted(earning(0.0, 0.0)), same._replace(mean=0.0, best=0.0, worst=0.0))
     assert (zero.word, failed(zero)) == (NO_GO, [3])
-    wide = verdict(loss(), predicted(earning(10.0, 3.0)), same)
-    assert 4 in failed(wide)
+    even = verdict(loss(), predicted(earning(10.0, 3.0)), same)
+    assert (even.word, failed(even)) == (UNKNOWN, [3])
 
 
 BAD = [np.nan, np.inf, -np.inf]
@@ -201,6 +249,7 @@ def test_a_single_failed_question_is_enough():
         lambda x: {"predicted": predicted(clipped=0.501 + x)},
         lambda x: {"baseline": 9.5 + 10 * x},
         lambda x: {"predicted": predicted(earning(10.0, 6.0 + x))},
+        lambda x: {"predicted": predicted(checks=checked(LIMIT + 0.01 + x))},
     )
     for spoil in spoils:
         for x in (0.0, *rng.exponential(1.0, 5)):

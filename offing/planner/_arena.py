@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from ..nets import dense
 from ..optim import Learner
-from ..posterior.walk import begin, fixed, redrawn
+from ..posterior.walk import Place, begin, fixed, redrawn
 from ..types import Array, Key, Posterior, Seen, Task
 from . import _memory
 from ._parts import Scale, place
@@ -59,15 +59,16 @@ def dream(hypers: Sizes, posterior: Posterior) -> Arena:
     members = posterior.members
     copies = max(1, hypers.envs // members)
     inner = (redrawn if hypers.per_step else fixed)(posterior)
-    flat = lambda a: a.reshape(members * copies, *a.shape[2:])
-    deep = lambda a: a.reshape(members, copies, *a.shape[1:])
+    flat = lambda tree: jax.tree.map(lambda a: a.reshape(members * copies, *a.shape[2:]), tree)
+    deep = lambda tree: jax.tree.map(lambda a: a.reshape(members, copies, *a.shape[1:]), tree)
 
-    def reset(key: Key) -> tuple[Any, Array]:
-        return (), flat(begin(key, posterior, copies))
+    def reset(key: Key) -> tuple[Place, Array]:
+        state = flat(begin(key, posterior, copies))
+        return state, state.obs
 
-    def step_(key: Key, obs: Array, action: Array) -> tuple[Any, Array, Array, Array]:
-        after, reward, ended = inner(key, deep(obs), deep(action))
-        return (), flat(after), flat(reward), flat(ended)
+    def step_(key: Key, state: Place, action: Array) -> tuple[Place, Array, Array, Array]:
+        after, drawn = inner(key, deep(state), deep(action))
+        return flat(after), *flat((drawn.next_obs, drawn.reward, drawn.terminated))
 
     return Arena(reset, step_)
 

@@ -17,7 +17,8 @@ import jax
 import jax.numpy as jnp
 
 from ..hypers import hypers
-from ..types import Array, Box, Dataset, Discrete, Key, Policy, Posterior, Seen, Step, Task, Transition
+from ..posterior.walk import Place, WorldStep, memories
+from ..types import Array, Box, Dataset, Discrete, Key, Policy, Posterior, Seen, Task, Transition
 from . import sacn
 from ._parts import Act, Scale, drawn, inner, taken
 from ._plan import UNROLL
@@ -50,7 +51,7 @@ class Hypers:
 class Where(NamedTuple):
     """The rollouts between two steps, world by world."""
 
-    obs: Array  # [M, C, S]
+    place: Place  # obs [M, C, S], and what worlds remember
     clock: Array  # [M, C]  steps since the logged state that it started at
 
 
@@ -69,7 +70,7 @@ class State(NamedTuple):
 
 
 REPORTS = (*sacn.REPORTS, "imagined", "ended")
-World = Callable[[Any, Posterior, Any], Step]  # (hypers, worlds, what a survey found) -> how rollouts step
+World = Callable[[Any, Posterior, Any], WorldStep]  # (hypers, worlds, what a survey found) -> how rollouts step
 Survey = Callable[[Key, Dataset, Posterior], Any]
 
 
@@ -98,7 +99,7 @@ def dreaming(world: World, survey: Survey = nothing, critic_loss: sacn.Loss = sa
         k1, k2, k3 = jax.random.split(key, 3)
         return State(
             sacn.init(k1, hypers, data, posterior),
-            begin(k2, hypers, data, posterior.members),
+            begin(k2, hypers, data, posterior),
             empty(hypers, data, posterior.members),
             survey(k3, data, posterior),
         )
@@ -126,10 +127,10 @@ def dreaming(world: World, survey: Survey = nothing, critic_loss: sacn.Loss = sa
 # ---- imagine
 
 
-def begin(key: Key, hypers: Any, data: Dataset, members: int) -> Where:
-    """As many rollouts in every world, at logged states."""
-    shape = (members, max(1, hypers.envs // members))
-    return Where(states(key, data, shape), jnp.zeros(shape))
+def begin(key: Key, hypers: Any, data: Dataset, posterior: Posterior) -> Where:
+    """As many rollouts in every world, at logged states, of which worlds remember nothing yet."""
+    shape = (posterior.members, max(1, hypers.envs // posterior.members))
+    return Where(Place(states(key, data, shape), memories(posterior, shape[1])), jnp.zeros(shape))
 
 
 def states(key: Key, data: Dataset, shape: tuple[int, ...]) -> Array:
@@ -138,7 +139,7 @@ def states(key: Key, data: Dataset, shape: tuple[int, ...]) -> Array:
 
 
 def imagine(
-    key: Key, hypers: Any, state: State, data: Dataset, step: Step, actions: Box | Discrete
+    key: Key, hypers: Any, state: State, data: Dataset, step: WorldStep, actions: Box | Discrete
 ) -> tuple[Where, Array]:
     """`segment` steps of every rollout under the policy: where that leads, and the rows [R, F].
 
@@ -149,14 +150,17 @@ def imagine(
 
     def one(where: Where, key: Key) -> tuple[Where, Array]:
         k1, k2, k3 = jax.random.split(key, 3)
-        seen = Seen(where.obs, jnp.zeros((*zeros.shape, actions.width)), zeros, zeros)
+        obs = where.place.obs
+        seen = Seen(obs, jnp.zeros((*zeros.shape, actions.width)), zeros, zeros)
         action = act(params, (), seen, k1)[0]
-        after, reward, ended = step(k2, where.obs, action)
-        row = pack(inner(Transition(where.obs, action, reward, after, action, ended), scale, actions))
+        place, drawn = step(k2, where.place, action)
+        steps = Transition(obs, action, drawn.reward, drawn.next_obs, action, drawn.terminated)
+        row = pack(inner(steps, scale, actions))
         clock = where.clock + 1
-        over = ended | (clock >= hypers.length)
-        fresh = states(k3, data, zeros.shape)
-        return Where(jnp.where(over[..., None], fresh, after), jnp.where(over, 0.0, clock)), row
+        over = drawn.terminated | (clock >= hypers.length)
+        fresh = Place(states(k3, data, zeros.shape), jax.tree.map(jnp.zeros_like, place.memory))
+        pick = lambda new, old: jnp.where(over.reshape(*over.shape, *[1] * (new.ndim - 2)), new, old)
+        return Where(jax.tree.map(pick, fresh, place), jnp.where(over, 0.0, clock)), row
 
     where, rows = jax.lax.scan(one, state.where, jax.random.split(key, hypers.segment))
     return where, rows.reshape(-1, rows.shape[-1])

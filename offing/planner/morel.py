@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from ..hypers import grid, hypers
-from ..posterior.walk import apart, halting
+from ..posterior.walk import disagreement, halting, moments_of
 from ..types import Array, Dataset, Key, Planner, Posterior
 from . import _dream
 from ._parts import drawn
@@ -33,8 +33,10 @@ def survey(key: Key, data: Dataset, posterior: Posterior) -> Array:
     """How far apart the worlds are on the log, at most []."""
     rows = drawn(key, data, (min(LOOK, len(data.steps.reward)),))
     obs, action = (jnp.asarray(leaf)[rows] for leaf in (data.steps.obs, data.steps.action))
-    said = jax.vmap(posterior.predict, (0, None, None))(posterior.theta, obs, action)
-    return apart(posterior, said.mean).max()
+    blank = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape[1:]), jax.vmap(posterior.begin)(posterior.theta))
+    memory = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (len(rows), *leaf.shape)), blank)
+    ask = lambda theta: moments_of(posterior)(theta, memory, obs, action).mean
+    return disagreement(posterior, jax.vmap(ask)(posterior.theta)).max()
 
 
 functions = _dream.dreaming(

@@ -1,1 +1,5 @@
-"""Room 2: a Dataset in, a Posterior out."""
+"""World models: a Dataset in, a Posterior out."""
+
+from .models import get, models, names
+
+__all__ = ["get", "models", "names"]

@@ -1,4 +1,7 @@
-"""The Gaussian head of a world: how its output is read, and the loss that trains it, gradient and all."""
+"""The heads of a net: how its outputs are read, and the loss that trains them, gradient and all.
+
+Amounts have a mean and a variance, gates a chance of being left, choices a chance for each of their values.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +10,28 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..nets import Layer, dense, soft_clamp
+from ..nets import Layer, cross_entropy, dense, soft_clamp
 from ..types import Array
+from ._kinds import Block
 
 
 class Batch(NamedTuple):
-    """Rows as one member sees them."""
+    """Rows as one net of one member sees them."""
 
-    x: Array  # [B, S + A]
-    y: Array  # [B, S + 1]  what the trained net must say: the target plus jitter less the prior
+    x: Array  # [B, X]
+    y: Array  # [B, D]  what the trained net must say: the target plus jitter less linear map and prior
     weight: Array  # [B]
-    next_obs: Array  # [B, S]
-    done: Array  # [B]
-    held: Array  # [B, S + 1]  1 or -1 where the target stands at a wall, high or low; [B, 0] if none does
+    amount: Array  # [B, D]  1 where the output is an amount
+    moved: Array  # [B, G]
+    chosen: Array  # [B, C]
+    held: Array  # [B, D]  1 or -1 where the target stands at a wall, high or low; [B, 0] if none does
+
+
+class Chances(NamedTuple):
+    """What the logits come to."""
+
+    moved: Array  # [..., G]  that a gate is left
+    chosen: Array  # [..., C, K]  of every value
 
 
 def read(out: Array, low: Array, high: Array, floor: Array) -> tuple[Array, Array]:
@@ -28,9 +40,31 @@ def read(out: Array, low: Array, high: Array, floor: Array) -> tuple[Array, Arra
     return mean, jnp.maximum(soft_clamp(raw, low, high), floor)
 
 
+def logits(block: Block, out: Array) -> tuple[Array, Array]:
+    """Those of the gates [..., G] and, as log-probabilities, those of the choices [..., C, K]."""
+    gates, rest = out[..., : len(block.gates)], out[..., len(block.gates) :]
+    rest = rest.reshape(*out.shape[:-1], len(block.choices), block.most)
+    counts = jnp.asarray([n for _, n in block.choices], jnp.int32).reshape(-1, 1)
+    return gates, jax.nn.log_softmax(jnp.where(jnp.arange(block.most) < counts, rest, -1e9))
+
+
+def chances(block: Block, out: Array) -> Chances:
+    gates, choices = logits(block, out)
+    return Chances(jax.nn.sigmoid(gates), jnp.exp(choices))
+
+
+def extra_loss(block: Block, out: Array, b: Batch) -> Array:
+    """Negative log-likelihood of gates and choices, row by row [B]."""
+    gates, choices = logits(block, out)
+    each = cross_entropy(gates, b.moved).sum(-1)
+    if block.choices:
+        each -= jnp.take_along_axis(choices, b.chosen[..., None], -1)[..., 0].sum(-1)
+    return each
+
+
 def residual(b: Batch, mean: Array) -> Array:
     """Target less mean, one-sided at walls: how far beyond one the state would have gone, nobody knows."""
-    off = b.y - mean
+    off = (b.y - mean) * b.amount
     return off * (b.held * off >= 0) if b.held.shape[-1] else off
 
 
@@ -43,7 +77,7 @@ def head_loss(last: Layer, low: Array, high: Array, features: Array, b: Batch, b
     """
     mean, logvar = read(dense(last, features), low, high, floor)
     squared = jnp.square(residual(b, mean))
-    each = squared * jnp.exp((beta - 1) * logvar) + logvar + squared * jnp.exp(-logvar)
+    each = squared * jnp.exp((beta - 1) * logvar) + b.amount * logvar + squared * jnp.exp(-logvar)
     return jnp.mean(b.weight * each.sum(-1))
 
 
@@ -61,7 +95,7 @@ def _head_loss_backward(saved: Any, scale: Array) -> tuple[Any, ...]:
     off = residual(b, mean)
     weight = (scale * b.weight / b.weight.shape[0])[:, None]
     to_mean = -2 * weight * off * jnp.exp((beta - 1) * logvar)
-    to_logvar = weight * (1 - jnp.square(off) * jnp.exp(-logvar)) * (clamped > floor)
+    to_logvar = weight * (b.amount - jnp.square(off) * jnp.exp(-logvar)) * (clamped > floor)
     to_raw = to_logvar * above_low * below_high
     to_high, to_low = to_logvar * above_low * (1 - below_high), to_logvar * (1 - above_low)
     sums = jnp.concatenate([to_mean, to_raw, to_low, to_high], -1).sum(0)  # [4D]

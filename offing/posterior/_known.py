@@ -1,4 +1,4 @@
-"""What the rows of a log say before any net is trained: scales, the least-squares map, and where states stop."""
+"""What the rows of a log say before any net is trained: scales, and the least-squares map."""
 
 from __future__ import annotations
 
@@ -6,62 +6,77 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from ..data import Split
 from ..nets import Layer
-from ..types import Array, Dataset
+from ..types import Array
 
 LEAST = 1e-6  # share of the variance of a target that the linear map may seem to leave, at least
-TIES = 3  # rows that share the very largest or smallest value of a column: it stops there, and is a wall
 
 
 class Scale(NamedTuple):
     """Centre and width of what goes in and what comes out, so that every number is of order one inside."""
 
-    in_mean: Array  # [S + A]
+    in_mean: Array  # [X]
     in_std: Array
     out_mean: Array  # [S + 1]
     out_std: Array
 
 
-class Known(NamedTuple):
-    """What a fold's rows say before any net is trained."""
+class Fold(NamedTuple):
+    """The rows that a fold learns from: the first `size` of `rows`."""
 
-    scale: Scale
+    rows: Array  # [N]
+    size: Array  # []
+
+    @property
+    def used(self) -> Array:
+        return (jnp.arange(self.rows.shape[0]) < self.size)[:, None]
+
+
+class Known(NamedTuple):
+    """What a fold's rows say of one net's outputs before it is trained."""
+
     linear: Layer  # the least-squares map
-    left: Array  # [S + 1]  variance that it leaves
-    walls: Array  # [2, S]  where a state's columns stop, low and high
+    left: Array  # [D]  variance that it leaves
 
 
 def gain_of(known: Known) -> Array:
-    """What the linear map leaves to say [S + 1], as a standard deviation in units of the target's."""
+    """What the linear map leaves to say [D], as a standard deviation in units of the target's."""
     return jnp.sqrt(jnp.clip(known.left, LEAST, 1.0))
 
 
-def measure(x: Array, y: Array, rows: Array, size: Array) -> Scale:
-    """Mean and standard deviation over the first `size` of `rows`; a constant column keeps width 1."""
-    used = (jnp.arange(rows.shape[0]) < size)[:, None]
-
-    def moments(a: Array) -> tuple[Array, Array]:
-        picked = a[rows]
-        mean = jnp.sum(picked * used, 0) / size
-        std = jnp.sqrt(jnp.sum(jnp.square(picked - mean) * used, 0) / size)
-        return mean, jnp.where(std > 1e-6 * (1 + jnp.abs(mean)), std, 1.0)
-
-    return Scale(*moments(x), *moments(y))
+def moments(a: Array, fold: Fold, counted: Array | None = None) -> tuple[Array, Array]:
+    """Mean and standard deviation over a fold's rows, where `counted` says so; a constant column keeps width 1."""
+    picked = a[fold.rows]
+    used = fold.used * (1.0 if counted is None else counted[fold.rows])
+    count = jnp.maximum(jnp.sum(used * jnp.ones_like(picked), 0), 1.0)
+    mean = jnp.sum(picked * used, 0) / count
+    std = jnp.sqrt(jnp.sum(jnp.square(picked - mean) * used, 0) / count)
+    return mean, jnp.where(std > 1e-6 * (1 + jnp.abs(mean)), std, 1.0)
 
 
-def least_squares(x: Array, y: Array, scale: Scale, rows: Array, size: Array, share: Array) -> tuple[Layer, Array]:
-    """`share` of the linear map that fits the first `size` of `rows` best, and the variance it leaves [D]."""
-    used = (jnp.arange(rows.shape[0]) < size)[:, None]
-    x = (x[rows] - scale.in_mean) / scale.in_std * used
-    y = (y[rows] - scale.out_mean) / scale.out_std * used
-    gram = jnp.matmul(x.T, x, precision="highest") / size + 1e-4 * jnp.eye(x.shape[1])
-    weight = solve(gram, jnp.matmul(x.T, y, precision="highest") / size)
+def least_squares(x: Array, y: Array, counted: Array, fold: Fold, share: Array, alike: bool) -> Known:
+    """`share` of the linear map x -> y, both normalised, that fits a fold's rows best where they are `counted`.
+
+    `alike`: all outputs count the same rows, so that one matrix serves them all.
+    """
+    x, y, counted = x[fold.rows] * fold.used, y[fold.rows], counted[fold.rows] * fold.used
+    y = y * counted
+    count = jnp.maximum(counted.sum(0), 1.0)  # [D]
+    small = 1e-4 * jnp.eye(x.shape[1])
+    if alike:
+        gram = jnp.matmul(x.T, x, precision="highest") / fold.size + small
+        weight = solve(gram, jnp.matmul(x.T, y, precision="highest") / fold.size)
+    else:
+
+        def one(y: Array, counted: Array, count: Array) -> Array:
+            gram = jnp.matmul(x.T * counted, x, precision="highest") / count + small
+            return solve(gram, jnp.matmul(x.T, y[:, None], precision="highest") / count)[:, 0]
+
+        weight = jax.lax.map(lambda at: one(*at), (y.T, counted.T, count)).T
     weight = share * weight
-    left = jnp.sum(jnp.square(y - x @ weight), 0) / size
-    return Layer(weight.T, jnp.zeros(y.shape[1])), left
+    left = jnp.sum(jnp.square((y - x @ weight) * counted), 0) / count
+    return Known(Layer(weight.T, jnp.zeros(y.shape[1])), left)
 
 
 def solve(a: Array, b: Array) -> Array:
@@ -77,32 +92,3 @@ def solve(a: Array, b: Array) -> Array:
         return jnp.where(jnp.arange(width)[:, None] == i, row, whole - jnp.outer(whole[:, i], row))
 
     return jax.lax.fori_loop(0, width, one, jnp.concatenate([a, b], 1))[:, width:]
-
-
-def stops(next_obs: Array, used: Array) -> Array:
-    """Where each column of the state stops [2, S], as the rows that are `used` [N] show it, or infinity.
-
-    A continuous quantity takes its very largest value once, unless something holds it there: a limit of
-    speed, the end of a rail. Nets round such a corner off, and can be far out where the log says exactly
-    where the state will be.
-    """
-    used = used[:, None]
-    low = jnp.min(jnp.where(used, next_obs, jnp.inf), 0)
-    high = jnp.max(jnp.where(used, next_obs, -jnp.inf), 0)
-    many = lambda edge: jnp.sum((next_obs == edge) & used, 0) >= TIES
-    return jnp.stack([jnp.where(many(low), low, -jnp.inf), jnp.where(many(high), high, jnp.inf)])
-
-
-def walled(data: Dataset) -> bool:
-    """Whether any column of the log's states stops at a wall."""
-    used = jnp.arange(len(data.steps.next_obs)) < data.rows
-    return bool(np.any(np.isfinite(stops(jnp.asarray(data.steps.next_obs), used))))
-
-
-def learned_from(split: Split, rows: int) -> Array:
-    """Which of the rows [N] some fold learns from, or is stopped by: all that is not held out."""
-    parts = [*zip(split.train, split.sizes, strict=True), (split.valid, split.valid_size)]
-    used = jnp.zeros(rows, bool)
-    for index, size in parts:
-        used = used.at[jnp.asarray(index)].max(jnp.arange(index.shape[0]) < size)
-    return used

@@ -1,34 +1,99 @@
-"""One world: what it is made of, and how it is read."""
+"""One world: what it is made of, and how a transition is drawn from it, whole.
+
+First the next observation, then whether the episode ends, given state, action and next observation, then the
+reward, given all of these. What is chance in them comes from the log: a row that the world had not seen is drawn,
+and every output is as far from what the world says as it was in that row,
+
+    amount   mean + sqrt(share) * std * z       z the row's residual in units of its standard deviation
+    gate     left where u > 1 - P(left)         u the row's place in what the world thought possible, uniform where
+    choice   the value at which P reaches u     that was right
+
+so that chance has the log's own shape (jumps, tails, two humps) and columns move together as they did. `share` is
+how much of the squared residual is chance, column by column (`pil.evidence`); the rest is the worlds' error, and
+that the worlds show by differing.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from ..nets import Layer, dense, mlp
-from ..types import Array, Predict
-from ._head import read
+from ..nets import Layer, dense, hidden, mlp
+from ..types import Array, Drawn, Key, Moments, Task
+from . import _history
+from ._head import Chances, chances, read
+from ._history import EPISODE, Innovate, Memory
+from ._kinds import STAYS, Block, Kinds, Values
 from ._known import Scale
-from ._levels import snapped
+
+SLACK = 0.01  # of the largest reward: clipping by less than this is not worth a mention
+SURE = 0.01  # least scale of the logits of ends: the likelier is certain
+
+
+class Net(NamedTuple):
+    """One net of a world and what it starts from."""
+
+    net: tuple[Layer, ...]  # trained: in -> means and raw log-variances
+    extra: Layer | tuple[()]  # trained: last hidden features -> logits of gates and choices
+    low: Array  # [D]  soft bounds of the log-variance
+    high: Array
+    linear: Layer  # frozen: the least-squares map
+    prior: tuple[Layer, ...]  # frozen; () if silent
+    prior_scale: Array  # [D]
+    floor: Array  # []  least log-variance
+
+
+class Chance(NamedTuple):
+    """Rows of the log that a world had not seen, in terms of what it thought of them."""
+
+    z: Array  # [R, S + 1]
+    low: Array  # [R, Q]  place in what was thought possible, from
+    high: Array  # [R, Q]  to
+    share: Array  # [S + 1]  of the squared residual that is chance
+    ends: Array  # []  1: ends are as likely as worlds say; near 0: the likelier is certain
+
+
+class Support(NamedTuple):
+    """What the log supports."""
+
+    low: Array  # [S + 1]  of observations and rewards
+    high: Array
+    margin: Array  # []  widths of that range by which a state may leave it
 
 
 class Theta(NamedTuple):
     """One world; in a posterior every leaf has a leading axis [M]."""
 
-    net: tuple[Layer, ...]  # trained: in -> mean and raw log-variance
-    low: Array  # [S + 1]  soft bounds of the log-variance
-    high: Array
-    ends: tuple[Layer, ...]  # (obs, action, next_obs) -> logit of termination; () if nothing in the log ended
-    linear: Layer  # frozen: the least-squares map
-    prior: tuple[Layer, ...]  # frozen; () if silent
-    prior_scale: Array  # [S + 1]
-    floor: Array  # []  least log-variance
+    state: Net  # (obs, action, history) -> change of state
+    reward: Net  # the same, the change and the end -> reward
+    ends: tuple[Layer, ...]  # (obs, action, history, next_obs) -> logit of the end; () if nothing in the log ended
     scale: Scale
-    walls: Array  # [2, S]  no state is predicted beyond these; infinite where the log shows none
-    levels: Any = ()  # [S, K + 1]  values of columns that take few (`_levels`); () if none does
+    values: Values
+    chance: Chance
+    support: Support
+    innovate: Innovate | tuple[()]  # () if worlds remember nothing
+
+
+class Heads(NamedTuple):
+    """What one net says, in the log's own units."""
+
+    mean: Array  # [..., D]  of amounts
+    std: Array
+    chances: Chances
+
+
+def heads(net: Net, block: Block, x: Array, activation: str, centre: Array, width: Array) -> Heads:
+    """What a net says of x [..., X], with the map and the prior behind it."""
+    features = hidden(net.net, x, activation)
+    mean, logvar = read(dense(net.net[-1], features), net.low, net.high, net.floor)
+    mean = mean + dense(net.linear, x)
+    if net.prior:
+        mean = mean + net.prior_scale * mlp(net.prior, x, activation)
+    extra = dense(net.extra, features) if isinstance(net.extra, Layer) else jnp.zeros((*x.shape[:-1], 0))
+    return Heads(mean * width + centre, jnp.exp(0.5 * logvar) * width, chances(block, extra))
 
 
 @dataclass(frozen=True)
@@ -36,35 +101,182 @@ class World:
     """How a Theta is read; static, and equal for equal architectures, so that programs are shared."""
 
     activation: str
+    kinds: Kinds
 
-    def __call__(self, theta: Theta, obs: Array, action: Array) -> Predict:
-        x = enter(theta.scale, obs, action)
-        mean, logvar = gaussian(theta, x, self.activation)
-        mean = mean + dense(theta.linear, x)
-        if theta.prior:
-            mean = mean + theta.prior_scale * mlp(theta.prior, x, self.activation)
-        mean = mean * theta.scale.out_std + theta.scale.out_mean
-        after = jnp.clip(obs + mean[..., :-1], theta.walls[0], theta.walls[1])
-        mean = jnp.concatenate([after - obs, mean[..., -1:]], -1)
-        std = jnp.exp(0.5 * logvar) * theta.scale.out_std
+    def begin(self, theta: Theta) -> Memory | tuple[()]:
+        """The memory of one episode before its first step."""
+        if self.kinds.history != EPISODE:
+            return ()
+        width = self.kinds.width
+        return _history.empty(width, theta.innovate.centre.shape[-1] - width)
+
+    def enter(self, theta: Theta, memory: Memory | tuple[()], obs: Array, action: Array) -> Array:
+        """The nets' input, in normalised units."""
+        parts = [obs, action, *([_history.features(memory, obs)] if isinstance(memory, Memory) else [])]
+        return (jnp.concatenate(parts, -1) - theta.scale.in_mean) / theta.scale.in_std
+
+    def says(self, theta: Theta, x: Array) -> Heads:
+        scale, width = theta.scale, self.kinds.width
+        centre, unit = scale.out_mean[:width], scale.out_std[:width]
+        return heads(theta.state, self.kinds.of_state(), x, self.activation, centre, unit)
+
+    def pays(self, theta: Theta, x: Array, obs: Array, after: Array, ended: Array) -> Heads:
+        """What it says of the reward, given where the step led."""
+        scale, width = theta.scale, self.kinds.width
+        x = paid_for(scale, width, x, after - obs, ended)
+        centre, unit = scale.out_mean[width:], scale.out_std[width:]
+        return heads(theta.reward, self.kinds.of_reward(), x, self.activation, centre, unit)
+
+    def ending(self, theta: Theta, x: Array, after: Array) -> Array:
+        """Logit that the step ended the episode, from the step and from where it led."""
+        return mlp(theta.ends, leads_to(theta.scale, x, after), "silu")[..., 0]
+
+
+def paid_for(scale: Scale, width: int, x: Array, change: Array, ended: Array) -> Array:
+    """What the reward's net reads."""
+    change = (change - scale.out_mean[:width]) / scale.out_std[:width]
+    return jnp.concatenate([x, change, ended[..., None].astype(jnp.float32)], -1)
+
+
+def leads_to(scale: Scale, x: Array, after: Array) -> Array:
+    """What the net of ends reads."""
+    width = after.shape[-1]
+    return jnp.concatenate([x, (after - scale.in_mean[:width]) / scale.in_std[:width]], -1)
+
+
+# ---- drawing
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Draws a transition of one world: (key, theta, memory, obs [C, S], action) -> Drawn, memory."""
+
+    world: World
+    task: Task
+    terminates: bool
+
+    def __call__(
+        self, key: Key, theta: Theta, memory: Memory | tuple[()], obs: Array, action: Array
+    ) -> tuple[Drawn, Memory | tuple[()]]:
+        world, kinds, chance = self.world, self.world.kinds, theta.chance
+        k1, k2, k3 = jax.random.split(key, 3)
+        row = jax.random.randint(k1, obs.shape[:-1], 0, chance.z.shape[0])
+        z = chance.z[row] * jnp.sqrt(chance.share)  # [C, S + 1]
+        low, high = chance.low[row], chance.high[row]
+        u = low + (high - low) * jax.random.uniform(k2, low.shape)  # [C, Q]
+        x = world.enter(theta, memory, obs, action)
+        state, block = world.says(theta, x), kinds.of_state()
+        drawn = jnp.clip(obs + state.mean + state.std * z[..., :-1], *theta.values.walls)
+        after = settle(block, theta.values, state.chances, u[..., : block.ways], drawn, obs)
+        after = after.at[..., list(kinds.whole)].set(jnp.round(after[..., list(kinds.whole)]))
+        held, out = supported(theta.support, after)
+        ended = self._ended(k3, theta, x, obs, action, held) | (out & self.terminates)
+        reward, clipped = self._reward(theta, x, obs, held, ended, z[..., -1:], u[..., block.ways :])
+        reward = jnp.where(out, theta.support.low[-1], reward)
+        if isinstance(memory, Memory):
+            memory = _history.remember(memory, theta.innovate, obs, action, held, reward)
+        return Drawn(held, reward, ended, out, clipped), memory
+
+    def _ended(self, key: Key, theta: Theta, x: Array, obs: Array, action: Array, after: Array) -> Array:
+        if self.task.done is not None:
+            return self.task.done(obs, action, after)
         if not theta.ends:
-            return Predict(mean, std, jnp.zeros(mean.shape[:-1]))
-        logit = ending(theta, x, snapped(theta.levels, after))
-        return Predict(mean, std, jax.nn.sigmoid(logit))
+            return jnp.zeros(obs.shape[:-1], bool)
+        logit = self.world.ending(theta, x, after) / jnp.maximum(theta.chance.ends, SURE)
+        return jax.random.bernoulli(key, jax.nn.sigmoid(logit))
+
+    def _reward(
+        self, theta: Theta, x: Array, obs: Array, after: Array, ended: Array, z: Array, u: Array
+    ) -> tuple[Array, Array]:
+        """The reward, and whether its mean had to be held to the log's range; chance may carry it beyond."""
+        paid, kinds, support = self.world.pays(theta, x, obs, after, ended), self.world.kinds, theta.support
+        low, high = support.low[-1], support.high[-1]
+        mean = jnp.clip(paid.mean, low, high)
+        values = of_reward(kinds, theta.values)
+        reward = settle(kinds.of_reward(), values, paid.chances, u, mean + paid.std * z, mean)[..., 0]
+        size = jnp.maximum(jnp.abs(low), jnp.abs(high))
+        amount = not kinds.of_reward().choices  # a reward that chooses is one of the log's
+        return reward, (jnp.abs(paid.mean - mean)[..., 0] > SLACK * size) & amount
 
 
-def enter(scale: Scale, obs: Array, action: Array) -> Array:
-    """The net's input, in normalised units."""
-    return (jnp.concatenate([obs, action], -1) - scale.in_mean) / scale.in_std
+def settle(block: Block, values: Values, chance: Chances, u: Array, drawn: Array, before: Array) -> Array:
+    """The outputs [..., D] with gates and choices drawn by u [..., ways], and amounts as they were."""
+    for g, (c, kind) in enumerate(block.gates):
+        stands = before[..., c] if kind == STAYS else values.usual[g]
+        left = u[..., g] > 1 - chance.moved[..., g]
+        drawn = drawn.at[..., c].set(jnp.where(left, drawn[..., c], stands))
+    for i, (c, n) in enumerate(block.choices):
+        below = jnp.cumsum(chance.chosen[..., i, : n - 1], -1) < u[..., len(block.gates) + i, None]
+        drawn = drawn.at[..., c].set(values.levels[i][below.sum(-1)])
+    return drawn
 
 
-def gaussian(theta: Theta, x: Array, activation: str) -> tuple[Array, Array]:
-    """Mean and log-variance of the trained net alone, in normalised units."""
-    return read(mlp(theta.net, x, activation), theta.low, theta.high, theta.floor)
+def of_reward(kinds: Kinds, values: Values) -> Values:
+    """The values behind the reward's kinds: they come last."""
+    state = kinds.of_state()
+    return Values(values.walls, values.usual[len(state.gates) :], values.levels[len(state.choices) :])
 
 
-def ending(theta: Theta, x: Array, next_obs: Array) -> Array:
-    """Logit that the step ended the episode, from the step and from where it led."""
-    width = next_obs.shape[-1]
-    after = (next_obs - theta.scale.in_mean[:width]) / theta.scale.in_std[:width]
-    return mlp(theta.ends, jnp.concatenate([x, after], -1), "silu")[..., 0]
+def supported(support: Support, state: Array) -> tuple[Array, Array]:
+    """The state held to what the log supports, and whether it had to be."""
+    low, high = support.low[:-1], support.high[:-1]
+    margin = jnp.where(jnp.isinf(support.margin), jnp.inf, support.margin * (high - low))
+    held = jnp.clip(state, low - margin, high + margin)
+    return held, jnp.any(held != state, -1)
+
+
+# ---- moments
+
+
+@dataclass(frozen=True)
+class Expect:
+    """Mean and standard deviation of change and reward, and the chance of an end, by one world.
+
+    `after` and `ended` are what the step led to, where that is known: the reward is then that of what happened.
+    Otherwise it is the one of the expected next observation.
+    """
+
+    world: World
+    task: Task
+
+    def __call__(
+        self,
+        theta: Theta,
+        memory: Memory | tuple[()],
+        obs: Array,
+        action: Array,
+        after: Array | None = None,
+        ended: Array | None = None,
+    ) -> Moments:
+        world, kinds = self.world, self.world.kinds
+        x = world.enter(theta, memory, obs, action)
+        state = world.says(theta, x)
+        next_obs = jnp.clip(obs + state.mean, *theta.values.walls)
+        next_obs, std = mixed(kinds.of_state(), theta.values, state, next_obs, obs)
+        led = next_obs if after is None else after
+        if self.task.done is not None:
+            end = self.task.done(obs, action, led).astype(jnp.float32)
+        else:
+            end = jax.nn.sigmoid(world.ending(theta, x, led)) if theta.ends else jnp.zeros(obs.shape[:-1])
+        paid = world.pays(theta, x, obs, led, end if ended is None else ended)
+        values = of_reward(kinds, theta.values)
+        reward, paid_std = mixed(kinds.of_reward(), values, paid, paid.mean, paid.mean)
+        mean = jnp.concatenate([next_obs - obs, reward], -1)
+        return Moments(mean, jnp.concatenate([std, paid_std], -1), end)
+
+
+def mixed(block: Block, values: Values, says: Heads, mean: Array, before: Array) -> tuple[Array, Array]:
+    """Mean and standard deviation of the outputs [..., D], over gates and choices too."""
+    std = says.std
+    for g, (c, kind) in enumerate(block.gates):
+        stands = before[..., c] if kind == STAYS else values.usual[g]
+        p, off = says.chances.moved[..., g], mean[..., c] - stands
+        spread = p * jnp.square(std[..., c]) + p * (1 - p) * jnp.square(off)
+        mean, std = mean.at[..., c].set(stands + p * off), std.at[..., c].set(jnp.sqrt(spread))
+    for i, (c, _) in enumerate(block.choices):
+        p = says.chances.chosen[..., i, :]
+        level = values.levels[i][: p.shape[-1]]
+        expected = jnp.sum(p * level, -1)
+        spread = jnp.sum(p * jnp.square(level - expected[..., None]), -1)
+        mean, std = mean.at[..., c].set(expected), std.at[..., c].set(jnp.sqrt(jnp.maximum(spread, 0.0)))
+    return mean, std

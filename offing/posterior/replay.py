@@ -1,33 +1,26 @@
-"""How much of the learned variance is chance? Held-out action sequences, replayed in every world, tell.
+"""Held-out action sequences, replayed in every world: how error and spread grow with the horizon.
 
-From a logged state the worlds take the logged actions for h steps, with their variance scaled by 0 to 1. A
-scale fits when the truth h steps on looks like one more draw: judged by the continuous ranked probability
-score (Gneiting & Raftery, 2007) of the worlds' h-step predictions, which punishes error and misjudged spread
-alike. Variance that is really model error shrinks this fit as h grows; variance that is chance improves it. And no
-scale fits that drives the worlds out of the log's range, where what is replayed never went: a variance that rare
-collisions taught would shake every step, and over a whole episode nothing stays where it belongs.
+From a logged state the worlds take the logged actions for h steps. What happened should look like one more draw:
+judged by the error of the worlds' mean against their spread, and by the continuous ranked probability score
+(Gneiting & Raftery, 2007) of their h-step predictions, which punishes error and misjudged spread alike.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..types import Array, Dataset, Key, Posterior
-from .walk import watched
+from ..types import Array, Dataset, Key, Memory, Posterior
+from .walk import Place, fixed
 
-SCALES = (0.0, 0.25, 0.5, 0.75, 1.0)
-STRAY = 0.02  # of the draws may leave the log's range that did not without noise
 FEWEST = 16  # segments that must still run at a horizon for it to count
 
 
 class Replay(NamedTuple):
-    """Error against spread by horizon, for each noise scale, in units of the observations' scale."""
+    """Error against spread by horizon, in units of the observations' scale, for each scale of chance tried: 1."""
 
     scales: np.ndarray  # [K]
     horizons: np.ndarray  # [H]
@@ -58,38 +51,29 @@ def segments(held: Dataset, longest: int, count: int, seed: int) -> tuple[np.nda
 
 @jax.jit(static_argnames=("draws",))
 def _rerun(
-    key: Key, posterior: Posterior, scales: Array, obs: Array, actions: Array, draws: int
+    key: Key, posterior: Posterior, obs: Array, memory: Memory, actions: Array, draws: int
 ) -> tuple[Array, Array]:
-    """Observations [K, T, M, draws * B, S] of the worlds under logged actions [T, B, A], and whether they left the
-    log's range [K, T, M, draws * B].
+    """Observations [T, M, draws * B, S] of the worlds under logged actions [T, B, A], and whether they left the
+    log's range [T, M, draws * B].
     """
-    members = posterior.members
-    first = jnp.broadcast_to(jnp.tile(obs, (draws, 1)), (members, draws * obs.shape[0], obs.shape[1]))
+    members, step = posterior.members, fixed(posterior)
+    spread = lambda leaf: jnp.broadcast_to(
+        jnp.tile(leaf, (draws, *[1] * (leaf.ndim - 1))), (members, draws * leaf.shape[0], *leaf.shape[1:])
+    )
 
-    def at(scale: Array) -> tuple[Array, Array]:
-        step = watched(replace(posterior, noise_scale=scale))
+    def one(place: Place, given: tuple[Key, Array]) -> tuple[Place, tuple[Array, Array]]:
+        key, action = given
+        place, drawn = step(key, place, spread(action))
+        return place, (drawn.next_obs, drawn.out_of_support)
 
-        def one(obs: Array, given: tuple[Key, Array]) -> tuple[Array, tuple[Array, Array]]:
-            key, action = given
-            action = jnp.broadcast_to(jnp.tile(action, (draws, 1)), (*obs.shape[:2], action.shape[-1]))
-            (after, _, _), _, left = step(key, obs, action)
-            return after, (after, left)
-
-        return jax.lax.scan(one, first, (jax.random.split(key, actions.shape[0]), actions))[1]
-
-    return jax.lax.map(at, scales)
+    first = Place(spread(obs), jax.tree.map(spread, memory))
+    return jax.lax.scan(one, first, (jax.random.split(key, actions.shape[0]), actions))[1]
 
 
 def replay(
-    key: Key,
-    posterior: Posterior,
-    held: Dataset,
-    longest: int = 64,
-    count: int = 64,
-    draws: int = 2,
-    tried: Sequence[float] = SCALES,
+    key: Key, posterior: Posterior, held: Dataset, longest: int = 64, count: int = 64, draws: int = 2
 ) -> Replay | None:
-    """The curve of error and spread on held-out rows, and the scale that fits; None without runs of two steps."""
+    """The curve of error and spread on held-out rows; None without runs of two steps."""
     firsts, run = segments(held, longest, count, seed=0)
     horizons = [
         h for h in (2**i for i in range(11)) if np.sum(run >= h) >= min(FEWEST, len(run)) and h <= run.max()
@@ -99,31 +83,29 @@ def replay(
     last = held.rows - 1
     rows = np.minimum(firsts[:, None] + np.arange(horizons[-1]), last)  # [B, T]
     obs, actions = held.steps.obs[firsts], np.swapaxes(held.steps.action[rows], 0, 1)
-    scales = np.asarray(tried, np.float32)
-    out, left = (np.asarray(each) for each in _rerun(key, posterior, scales, obs, actions, draws))
-    early = (np.arange(left.shape[1])[:, None] < np.tile(run, draws))[:, None]  # [T, 1, draws * B]
-    left = np.any(left & early, 1).mean((1, 2))  # [K]
-    out = np.asarray(out[:, np.asarray(horizons) - 1], np.float64)  # [K, H, M, draws * B, S]
-    out = out.reshape(*out.shape[:3], draws, len(firsts), -1)
-    out = np.moveaxis(out, 4, 2).reshape(len(scales), len(horizons), len(firsts), -1, out.shape[-1])
+    memory = jax.tree.map(lambda leaf: np.asarray(leaf)[firsts], posterior.along(held))
+    out, left = (np.asarray(each) for each in _rerun(key, posterior, obs, memory, actions, draws))
+    early = (np.arange(left.shape[0])[:, None] < np.tile(run, draws))[:, None]  # [T, 1, draws * B]
+    gone = float(np.any(left & early, 0).mean())
+    out = np.asarray(out[np.asarray(horizons) - 1], np.float64)  # [H, M, draws * B, S]
+    out = out.reshape(*out.shape[:2], draws, len(firsts), -1)
+    out = np.moveaxis(out, 3, 1).reshape(len(horizons), len(firsts), -1, out.shape[-1])  # [H, B, M * draws, S]
     width = np.asarray(held.steps.obs, np.float64).std(0)
     width = np.where(width > 0, width, 1.0)
     truth = np.stack([held.steps.next_obs[np.minimum(firsts + h - 1, last)] for h in horizons])  # [H, B, S]
     alive = np.stack([run >= h for h in horizons])[..., None] * np.ones_like(truth)  # [H, B, S]
-    draws_, truth = out / width, (truth / width)[None]
-    mean = lambda a: np.sum(a * alive, (2, 3)) / np.sum(alive, (1, 2))
-    error = np.sqrt(mean((draws_.mean(3) - truth) ** 2))
-    spread = np.sqrt(mean(draws_.var(3, ddof=1)))
-    score = mean(_crps(draws_, truth))
-    fit = np.log(np.maximum(score, 1e-12)).mean(1)
-    best = int(np.argmin(np.where(left <= left.min() + STRAY, fit, np.inf)))
-    return Replay(scales, np.asarray(horizons), error, spread, score, float(scales[best]), left)
+    drawn, truth = out / width, truth / width
+    mean = lambda a: np.sum(a * alive, (1, 2)) / np.sum(alive, (1, 2))
+    error = np.sqrt(mean((drawn.mean(2) - truth) ** 2))
+    spread = np.sqrt(mean(drawn.var(2, ddof=1)))
+    curves = (error[None], spread[None], mean(_crps(drawn, truth))[None])
+    return Replay(np.ones(1), np.asarray(horizons), *curves, 1.0, np.array([gone]))
 
 
 def _crps(draws: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """E|X - y| - E|X - X'| / 2 over the draws' axis, the last but one; fair for few draws."""
-    count = draws.shape[3]
-    near = np.abs(draws - truth[..., None, :]).mean(3)
-    ordered = np.sort(draws, axis=3)
+    count = draws.shape[2]
+    near = np.abs(draws - truth[..., None, :]).mean(2)
+    ordered = np.sort(draws, axis=2)
     weight = (2 * np.arange(count) - count + 1)[:, None]
-    return near - np.sum(weight * ordered, 3) / (count * (count - 1))
+    return near - np.sum(weight * ordered, 2) / (count * (count - 1))

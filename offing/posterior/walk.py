@@ -6,103 +6,95 @@ Worlds are laid out [members, copies]: the copies of a world step together, as o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from ..types import Array, Key, Posterior, Predict, Step
-from ._levels import snapped
+from ..types import Array, Drawn, Key, Moments, Posterior
 
-SLACK = 0.01  # of the largest reward: clipping by less than this is not worth a mention
+DRAWS = 16  # of a step, where a world has no moments of its own
 
 
-def begin(key: Key, posterior: Posterior, copies: int) -> Array:
-    """Starting observations [M, copies, S]: logged starts, drawn independently for every world and copy."""
+class Place(NamedTuple):
+    """Where episodes are: what is seen, and what their worlds remember."""
+
+    obs: Array  # [M, C, S]
+    memory: Any  # [M, C, ...]
+
+
+WorldStep = Callable[[Key, Place, Array], tuple[Place, Drawn]]
+
+
+def memories(posterior: Posterior, copies: int) -> Any:
+    """The memory of episodes before their first step [M, copies, ...]."""
+    one = jax.vmap(posterior.begin)(posterior.theta)
+    return jax.tree.map(
+        lambda leaf: jnp.broadcast_to(leaf[:, None], (leaf.shape[0], copies, *leaf.shape[1:])), one
+    )
+
+
+def begin(key: Key, posterior: Posterior, copies: int) -> Place:
+    """Starts of episodes: logged ones, drawn independently for every world and copy."""
     index = jax.random.randint(key, (posterior.members, copies), 0, posterior.starts.shape[0])
-    return jnp.asarray(posterior.starts)[index]
+    return Place(jnp.asarray(posterior.starts)[index], memories(posterior, copies))
 
 
-def settle(
-    key: Key, posterior: Posterior, said: Predict, obs: Array, action: Array
-) -> tuple[tuple[Array, Array, Array], Array, Array]:
-    """What a world's prediction comes to: next observation, reward, and whether the episode ended.
+def fixed(posterior: Posterior) -> WorldStep:
+    """Every world steps its own copies: (key, place, action [M, C, A]); one hypothesis per episode."""
 
-    And whether the reward was clipped, and whether the state left what the log knows. Rewards are clipped to the
-    log's range on the mean, so that chance may still carry them beyond it. Where the log ends, the world ends:
-    a state further out than `room` is held at the edge, earns the least that was ever logged, and if episodes
-    can end at all then this one does, since nobody knows what is there.
-    """
-    k1, k2 = jax.random.split(key)
-    low, high = jnp.asarray(posterior.low), jnp.asarray(posterior.high)
-    reward = jnp.clip(said.mean[..., -1:], low[-1], high[-1])
-    mean = jnp.concatenate([obs + said.mean[..., :-1], reward], -1)
-    drawn = mean + jnp.sqrt(posterior.noise_scale) * said.std * jax.random.normal(k1, mean.shape)
-    state = drawn[..., :-1] if posterior.walls is None else jnp.clip(drawn[..., :-1], *posterior.walls)
-    room = jnp.where(jnp.isinf(posterior.room), jnp.inf, posterior.room * (high - low)[:-1])
-    after = jnp.clip(state, low[:-1] - room, high[:-1] + room)
-    left = jnp.any(after != state, -1)
-    after = snapped(posterior.levels, after)
-    if posterior.task.done is not None:
-        ended = posterior.task.done(obs, action, after)
-    else:
-        ended = jax.random.bernoulli(k2, sharpened(said.done, posterior.ends_scale))
-    if posterior.terminates:
-        ended = ended | left
-    size = jnp.maximum(jnp.abs(low[-1]), jnp.abs(high[-1]))
-    clipped = jnp.abs(reward[..., 0] - said.mean[..., -1]) > SLACK * size
-    return (after, jnp.where(left, low[-1], drawn[..., -1]), ended), clipped, left
-
-
-def sharpened(chance: Array, scale: Array | float) -> Array:
-    """A probability as it is at scale 1, and the likelier outcome for certain at scale 0.
-
-    Where ends are certain, a small doubt at every step would end every long episode.
-    """
-    return jax.nn.sigmoid((jnp.log(chance + 1e-12) - jnp.log1p(-chance + 1e-12)) / jnp.maximum(scale, 0.01))
-
-
-def watched(
-    posterior: Posterior,
-) -> Callable[[Key, Array, Array], tuple[tuple[Array, Array, Array], Array, Array]]:
-    """As `fixed`, and says where rewards were clipped and states held back."""
-
-    def step(key: Key, obs: Array, action: Array) -> tuple[tuple[Array, Array, Array], Array, Array]:
-        return settle(key, posterior, jax.vmap(posterior.predict)(posterior.theta, obs, action), obs, action)
+    def step(key: Key, place: Place, action: Array) -> tuple[Place, Drawn]:
+        keys = jax.random.split(key, posterior.members)
+        drawn, memory = jax.vmap(posterior.sample)(keys, posterior.theta, place.memory, place.obs, action)
+        return Place(drawn.next_obs, memory), drawn
 
     return step
 
 
-def fixed(posterior: Posterior) -> Step:
-    """Every world steps its own copies: (key, obs [M, C, S], action [M, C, A]); one hypothesis per episode."""
-    inner = watched(posterior)
-    return lambda key, obs, action: inner(key, obs, action)[0]
-
-
-def redrawn(posterior: Posterior) -> Step:
+def redrawn(posterior: Posterior) -> WorldStep:
     """As `fixed`, but copies change worlds at every step (the released code's way)."""
     inner = fixed(posterior)
 
-    def step(key: Key, obs: Array, action: Array) -> tuple[Array, Array, Array]:
+    def step(key: Key, place: Place, action: Array) -> tuple[Place, Drawn]:
         k1, k2 = jax.random.split(key)
-        members, copies = obs.shape[:2]
+        members, copies = place.obs.shape[:2]
         order = jax.random.permutation(k1, members * copies)
-        mixed = lambda a: a.reshape(members * copies, -1)[order].reshape(a.shape)
-        out = inner(k2, mixed(obs), mixed(action))
         back = jnp.argsort(order)
-        return jax.tree.map(lambda a: a.reshape(members * copies, -1)[back].reshape(a.shape), out)
+
+        def moved(order: Array, tree: Any) -> Any:
+            flat = lambda leaf: leaf.reshape(members * copies, *leaf.shape[2:])[order].reshape(leaf.shape)
+            return jax.tree.map(flat, tree)
+
+        return moved(back, inner(k2, moved(order, place), moved(order, action)))
 
     return step
 
 
-def everyone(posterior: Posterior, obs: Array, action: Array) -> tuple[Predict, Predict]:
-    """What all worlds say of every step [M, M, C, ...], and what each says of its own copies' [M, C, ...]."""
-    every = jax.vmap(posterior.predict, (0, None, None))(posterior.theta, obs, action)
-    own = jnp.arange(obs.shape[0])
-    return every, jax.tree.map(lambda leaf: leaf[own, own], every)
+def expected(posterior: Posterior, place: Place, action: Array) -> Moments:
+    """What all worlds expect of every step [M, M, C, ...], whichever world it is taken in."""
+    ask = posterior.moments or _drawn_moments(posterior)
+    return jax.vmap(ask, (0, None, None, None))(posterior.theta, place.memory, place.obs, action)
 
 
-def penalised(posterior: Posterior, coefficient: float | Array, raw: bool = False) -> Step:
+def moments_of(posterior: Posterior) -> Callable[..., Moments]:
+    """The posterior's own moments, or what draws come to where it has none."""
+    return posterior.moments or _drawn_moments(posterior)
+
+
+def _drawn_moments(posterior: Posterior) -> Callable[..., Moments]:
+    def ask(
+        theta: Any, memory: Any, obs: Array, action: Array, after: Array | None = None, ended: Array | None = None
+    ) -> Moments:
+        del after, ended
+        keys = jax.random.split(jax.random.key(0), DRAWS)
+        drawn = jax.vmap(lambda key: posterior.sample(key, theta, memory, obs, action)[0])(keys)
+        y = jnp.concatenate([drawn.next_obs - obs, drawn.reward[..., None]], -1)
+        return Moments(y.mean(0), y.std(0), drawn.terminated.mean(0))
+
+    return ask
+
+
+def penalised(posterior: Posterior, coefficient: float | Array, raw: bool = False) -> WorldStep:
     """As `fixed`, and a step costs `coefficient` times what the least certain world doubts of it (MOPO).
 
         reward - coefficient * max_m |std_m(obs, action)|         (Yu et al., 2020)
@@ -113,34 +105,36 @@ def penalised(posterior: Posterior, coefficient: float | Array, raw: bool = Fals
     """
     units = jnp.ones(()) if raw else widths(posterior)
     price = coefficient * (1.0 if raw else units[-1])
+    inner = fixed(posterior)
 
-    def step(key: Key, obs: Array, action: Array) -> tuple[Array, Array, Array]:
-        every, said = everyone(posterior, obs, action)
-        (after, reward, ended), _, _ = settle(key, posterior, said, obs, action)
+    def step(key: Key, place: Place, action: Array) -> tuple[Place, Drawn]:
+        every = expected(posterior, place, action)
         doubt = jnp.sqrt(jnp.sum(jnp.square(every.std / units), -1)).max(0)  # [M, C]
-        return after, reward - price * doubt, ended
+        after, drawn = inner(key, place, action)
+        return after, drawn._replace(reward=drawn.reward - price * doubt)
 
     return step
 
 
-def halting(posterior: Posterior, threshold: float | Array, offset: float | Array) -> Step:
-    """As `fixed`, and an episode halts where two worlds are further `apart` than `threshold` (MOReL).
+def halting(posterior: Posterior, threshold: float | Array, offset: float | Array) -> WorldStep:
+    """As `fixed`, and an episode halts where two worlds are further apart than `threshold` (MOReL).
 
     The step that halts earns the least that was ever logged, plus `offset`, once, and is the last (Kidambi et al.,
     2020). So where every step costs something, an `offset` that is small beside what a whole episode costs makes
     halting worth it.
     """
+    inner = fixed(posterior)
 
-    def step(key: Key, obs: Array, action: Array) -> tuple[Array, Array, Array]:
-        every, said = everyone(posterior, obs, action)
-        (after, reward, ended), _, _ = settle(key, posterior, said, obs, action)
-        halted = apart(posterior, every.mean) > threshold
-        return after, jnp.where(halted, jnp.asarray(posterior.low)[-1] + offset, reward), ended | halted
+    def step(key: Key, place: Place, action: Array) -> tuple[Place, Drawn]:
+        halted = disagreement(posterior, expected(posterior, place, action).mean) > threshold
+        after, drawn = inner(key, place, action)
+        reward = jnp.where(halted, jnp.asarray(posterior.low)[-1] + offset, drawn.reward)
+        return after, drawn._replace(reward=reward, terminated=drawn.terminated | halted)
 
     return step
 
 
-def apart(posterior: Posterior, mean: Array) -> Array:
+def disagreement(posterior: Posterior, mean: Array) -> Array:
     """How far apart the two worlds that differ most are, by their predictions of a step mean [M, ..., D]: [...].
 
     In widths of the log's ranges.
@@ -156,16 +150,16 @@ def widths(posterior: Posterior) -> Array:
 
 
 def roll(
-    key: Key, step: Step, obs: Array, act: Callable[[Key, Array, Array], Array], steps: int
+    key: Key, step: WorldStep, place: Place, act: Callable[[Key, Array, Array], Array], steps: int
 ) -> dict[str, Array]:
-    """`steps` steps from obs under act(key, obs, t): obs, reward, done and alive [T, M, C, ...]."""
+    """`steps` steps from a place under act(key, obs, t): obs, reward, done and alive [T, M, C, ...]."""
 
     def one(carry: Any, at: Any) -> Any:
-        (obs, alive), (key, t) = carry, at
+        (place, alive), (key, t) = carry, at
         k1, k2 = jax.random.split(key)
-        after, reward, done = step(k2, obs, act(k1, obs, t))
-        row = {"obs": after, "reward": reward, "done": done, "alive": alive}
-        return (after, alive & ~done), row
+        place, drawn = step(k2, place, act(k1, place.obs, t))
+        row = {"obs": drawn.next_obs, "reward": drawn.reward, "done": drawn.terminated, "alive": alive}
+        return (place, alive & ~drawn.terminated), row
 
     times = (jax.random.split(key, steps), jnp.arange(steps))
-    return jax.lax.scan(one, (obs, jnp.ones(obs.shape[:-1], bool)), times)[1]
+    return jax.lax.scan(one, (place, jnp.ones(place.obs.shape[:-1], bool)), times)[1]

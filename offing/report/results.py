@@ -100,7 +100,7 @@ def choice_dict(choice: PosteriorChoice, worlds: Posterior) -> dict[str, Any]:
         ],
         "chosen": choice.index,
         "replay": replay_dict(choice.replay),
-        "noise_scale": float(worlds.noise_scale),
+        "noise_scale": float(np.mean(choice.share)),
     }
 
 

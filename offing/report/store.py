@@ -11,22 +11,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
 from .. import hypers
-from ..nets import Layer
 from ..pil import PIL
-from ..posterior._known import Scale
-from ..posterior._world import Theta, World
+from ..posterior import models
 from ..posterior.replay import Replay
 from ..tune.choose import PosteriorChoice
-from ..types import BadInput, Box, Discrete, Posterior, Task
+from ..types import BadInput, Box, Discrete, Posterior, Saved, Task
 
 RESULT = "posterior.json"
 WORK = ".work"
-REST = ("starts", "low", "high", "noise_scale", "room", "ends_scale")  # of a posterior, beside its worlds
 
 
 def write(path: Path, content: bytes) -> None:
@@ -133,7 +128,8 @@ def finished(out: Path) -> dict[str, Any] | None:
 def save_posterior(out: Path, choice: PosteriorChoice, facts: dict[str, Any]) -> dict[str, Any]:
     """Writes the arrays, then `posterior.json`, which names them: a result exists once the JSON does."""
     posterior = choice.picked
-    arrays = keep(out, "posterior", _named(posterior))
+    saved = choice.model.save(posterior)
+    arrays = keep(out, "posterior", saved.arrays)
     task = posterior.task
     space = actions_dict(task.actions)
     result = {
@@ -145,14 +141,15 @@ def save_posterior(out: Path, choice: PosteriorChoice, facts: dict[str, Any]) ->
         "chosen": choice.index,
         "reference": choice.reference,
         "pil": pil_dict(choice.pil, task, whole=True),
-        "noise_scale": float(posterior.noise_scale),
+        "noise_scale": float(np.mean(choice.share)),
+        "chance": choice.share.tolist(),
         "replay": replay_dict(choice.replay),
         "notes": list(choice.notes),
         "world": {
             "arrays": arrays,
-            "activation": choice.points[choice.index].activation,
+            "model": choice.model.name,
+            "rest": saved.rest,
             "folds": posterior.folds,
-            "terminates": posterior.terminates,
             "members": posterior.members,
             "task": {"horizon": task.horizon, "discount": task.discount, "actions": space},
         },
@@ -181,7 +178,7 @@ def pil_dict(score: PIL, task: Task, whole: bool = False) -> dict[str, Any]:
     outputs = {
         name: np.asarray(getattr(score, name)).tolist()
         for name in PIL._fields
-        if name not in ("members", "apart", "units")
+        if name not in ("members", "between_fold_variance", "units")
     }
     return {**sums, "outputs": outputs, "released": score.released}
 
@@ -199,14 +196,6 @@ def replay_dict(curve: Replay | None) -> dict[str, Any] | None:
     return None if curve is None else {name: np.asarray(v).tolist() for name, v in curve._asdict().items()}
 
 
-def _named(posterior: Posterior) -> dict[str, np.ndarray]:
-    """Arrays by path, such as `theta.net[0].weight`."""
-    leaves = jax.tree_util.tree_flatten_with_path(posterior.theta)[0]
-    named = {"theta" + jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves}
-    rest = {name: np.asarray(getattr(posterior, name)) for name in REST}
-    return {**named, **rest}
-
-
 def load_posterior(out: str | os.PathLike[str]) -> Posterior:
     """The posterior that `offing posterior` left in a folder."""
     folder = Path(out)
@@ -215,30 +204,9 @@ def load_posterior(out: str | os.PathLike[str]) -> Posterior:
         raise BadInput(f"{folder}: holds no finished posterior ({RESULT} is missing)")
     try:
         world = result["world"]
-        arrays = {name: jnp.asarray(leaf) for name, leaf in unpack(folder / world["arrays"]).items()}
-        actions = actions_of(world["task"]["actions"])
-        return Posterior(
-            theta=_theta(arrays),
-            **{name: arrays[name] for name in REST},
-            predict=World(world["activation"]),
-            task=Task(world["task"]["horizon"], world["task"]["discount"], actions),
-            folds=world["folds"],
-            terminates=world["terminates"],
-        )
+        arrays = unpack(folder / world["arrays"])
+        task = world["task"]
+        known = Task(task["horizon"], task["discount"], actions_of(task["actions"]))
+        return models.get(world["model"]).load(Saved(arrays, world["rest"]), known)
     except (OSError, ValueError, KeyError, TypeError):
         raise BadInput(f"{folder}: the posterior in it is damaged or of another version") from None
-
-
-def _theta(arrays: dict[str, Any]) -> Theta:
-    def layer(part: str) -> Layer:
-        return Layer(arrays[f"theta.{part}.weight"], arrays[f"theta.{part}.bias"])
-
-    def layers(part: str) -> tuple[Layer, ...]:
-        count = sum(name.startswith(f"theta.{part}[") and name.endswith(".weight") for name in arrays)
-        return tuple(layer(f"{part}[{i}]") for i in range(count))
-
-    plain = {name: arrays[f"theta.{name}"] for name in ("low", "high", "prior_scale", "floor", "walls")}
-    scale = Scale(*(arrays[f"theta.scale.{name}"] for name in Scale._fields))
-    parts = {part: layers(part) for part in ("net", "ends", "prior")}
-    levels = arrays.get("theta.levels", ())
-    return Theta(linear=layer("linear"), scale=scale, levels=levels, **parts, **plain)

@@ -46,7 +46,7 @@ def summary(result: dict[str, Any], out: Path) -> list[str]:
         f"({result['scale']}), {result['seconds']:.0f} s",
         f"PIL {loss['total']:.3g} nats a step = error {loss['error']:.3g} + spread {loss['spread']:.3g}; "
         f"imbalance {loss['imbalance']:+.2f}: {loss['word']}",
-        f"{result['noise_scale']:.0%} of the learned variance counts as chance, by replay of held-out actions",
+        f"{result['noise_scale']:.0%} of the squared residual on held-out rows is chance, on average over columns",
         f"regret bound: {regret}",
         *(f"note: {note}" for note in result["notes"]),
         f"{out / 'posterior.json'}  online samples used: {result['online_samples']}",

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..data import Behaviour
-from ..pil import PIL, THRESHOLD
+from ..pil import PIL
+from ..value.checks import LIMIT, Checks, check
 from ..value.estimate import ValueEstimate
 from ..value.predictive import Predictive
 from ..value.support import Support
@@ -21,14 +22,15 @@ BROKEN = 0.01  # share of steps inside episodes that may start elsewhere than th
 OUTSIDE = 0.35  # share of imagined steps that may lie outside the log
 GUARDED = 0.05  # share of imagined episodes that may run away from everything the log knows
 CLIPPED = 0.5  # share of imagined steps whose reward may be held to the log's range
-WIDEST = 0.5  # width of an interval that still means something, relative to the span of returns
 
 
 class Verdict(NamedTuple):
-    """The word, and the answer to every question that was asked."""
+    """The word, the answer to every question that was asked, and what would change it."""
 
     word: str
     reasons: tuple[str, ...]
+    gain: float | None = None  # the least that the policy earns more than the baseline, at the asked probability
+    advice: tuple[str, ...] = ()  # what would change a verdict that is not GO
 
 
 class Answer(NamedTuple):
@@ -50,18 +52,17 @@ def verdict(
     answers = [_consistent(broken)]
     with np.errstate(all="ignore"):
         wrong = _not_finite(pil, predicted, behaviour, baseline, broken, level)
+    gain, advice = None, ()
     if wrong:
         answers.append(_answer(UNKNOWN, "Are the numbers sound?", f"{', '.join(wrong)}: nothing can be concluded"))
     else:
-        narrow = _narrow(predicted.returns, behaviour, baseline, level)
-        answers += [
-            _calibrated(pil),
-            _supported(predicted.support),
-            _better(predicted.returns, behaviour, baseline, level, narrow.word == GO),
-            narrow,
-        ]
+        against = Against.of(predicted.returns, behaviour, baseline, level)
+        gain = against.least
+        checks = predicted.checks or check((), pil)
+        answers += [_checked(checks, pil), _supported(predicted.support), _better(against)]
+        advice = _advice(checks, predicted, against)
     word = next((answer.word for answer in answers if answer.word != GO), GO)
-    return Verdict(word, tuple(answer.reason for answer in answers))
+    return Verdict(word, tuple(answer.reason for answer in answers), gain, () if word == GO else advice)
 
 
 def _answer(word: str, question: str, because: str) -> Answer:
@@ -74,7 +75,7 @@ def _consistent(broken: float) -> Answer:
     because = f"{share} of the steps inside its episodes do not start where the step before ended"
     if word != GO:
         because += f" (at most {_plain(BROKEN)} may), so rows are missing, mixed up or mislabelled"
-    return _answer(word, "Does the log hang together?", because)
+    return _answer(word, "Is the log sound?", because)
 
 
 def _not_finite(
@@ -87,7 +88,7 @@ def _not_finite(
         "the loss of information (E, V)": (pil.e, pil.v, pil.imbalance),
         "the predicted return": (*_numbers(predicted.returns, level), predicted.length),
         "the predicted value": _numbers(predicted.value, level),
-        "the policy's support in the log": predicted.support,
+        "the policy's support in the log": tuple(predicted.support),
         "the logged behaviour's return": behaviour,
         "the baseline": (0.0 if baseline is None else baseline,),
         "the log's consistency": (broken,),
@@ -104,22 +105,23 @@ def _finite(number: Any) -> bool:
     return bool(np.all(np.isfinite(number)))
 
 
-def _calibrated(pil: PIL) -> Answer:
-    question = "Do the learned worlds know how wrong they are?"
-    e, v = number(pil.e), number(pil.v)
-    if pil.calibrated:
-        return _answer(
-            GO, question, f"on held-out rows their error (E = {e}) agrees with the spread between them (V = {v})"
-        )
-    if pil.balanced:
-        few = f"error (E = {e}) and spread (V = {v}) agree, but on {pil.units} episodes, which may be luck"
-        return _answer(UNKNOWN, question, few)
-    compared = "exceeds" if pil.imbalance > 0 else "falls short of"
-    apart = _apart(abs(pil.imbalance), THRESHOLD)
-    because = f"they are {pil.word}; on held-out rows their error (E = {e}) {compared} the spread between them "
-    return _answer(
-        UNKNOWN, question, because + f"(V = {v}) by {apart} of their sum, and {_plain(THRESHOLD)} is allowed"
+def _checked(checks: Checks, pil: PIL) -> Answer:
+    """Whether predictions have held where they could be checked; what widening corrects does not also refuse."""
+    question = "Has this kind of prediction held where it could be checked?"
+    steps = (
+        f"on single held-out steps their error (E = {number(pil.e)}) stands beside a spread of V = {number(pil.v)}"
     )
+    if not checks.blocks:
+        because = f"no episode was left to check a predicted return by, and {steps}"
+        return _answer(GO if pil.balanced else UNKNOWN, question, because)
+    times = "as it is" if checks.factor < 1.005 else f"widened by a factor of {number(checks.factor)} for that"
+    because = (
+        f"worlds that had not seen them predicted the returns of {checks.blocks} stretches of the log, and "
+        f"{checks.inside} lie inside their 90% interval; {steps}; the interval here is {times}"
+    )
+    if checks.held:
+        return _answer(GO, question, because)
+    return _answer(UNKNOWN, question, because + f", and beyond {number(LIMIT)} widening says nothing")
 
 
 def _supported(support: Support) -> Answer:
@@ -136,34 +138,63 @@ def _supported(support: Support) -> Answer:
     return _answer(word, "Does the policy stay where the log has been?", f"{parts[0]}, {parts[1]}, and {parts[2]}")
 
 
-def _better(
-    earned: ValueEstimate, behaviour: Behaviour, baseline: float | None, level: float, narrow: bool
-) -> Answer:
-    if baseline is None:
-        mark, stderr, what = behaviour.mean, behaviour.stderr, "the logged behaviour"
-    else:
-        mark, stderr, what = baseline, 0.0, "the baseline"
-    chance = earned.above(mark, stderr)
-    word = GO if chance >= level else NO_GO if narrow or chance < 0.5 else UNKNOWN
+class Against(NamedTuple):
+    """A policy's return against the one that it must beat."""
+
+    what: str
+    mark: float
+    chance: float  # that it earns more
+    least: float  # gain that it has at the asked probability, at least
+    interval: tuple[float, float]
+    level: float
+
+    @classmethod
+    def of(cls, earned: ValueEstimate, behaviour: Behaviour, baseline: float | None, level: float) -> Against:
+        what, mark, stderr = "the logged behaviour", behaviour.mean, behaviour.stderr
+        if baseline is not None:
+            what, mark, stderr = "the baseline", baseline, 0.0
+        chance, least = earned.above(mark, stderr), earned.least(level, stderr) - mark
+        return cls(what, mark, chance, least, earned.interval(level), level)
+
+
+def _better(against: Against) -> Answer:
+    """GO where it earns more with the asked probability, NO-GO where it earns less with that probability."""
+    level, chance = against.level, against.chance
+    word = GO if chance >= level else NO_GO if chance <= 1 - level else UNKNOWN
     asked = "is enough" if word == GO else "is asked"
     because = f"the probability that it does is {percent(chance, level)}, and {_plain(level)} {asked}"
-    return _answer(word, f"Will it earn more than {what} ({number(mark)})?", because)
-
-
-def _narrow(earned: ValueEstimate, behaviour: Behaviour, baseline: float | None, level: float) -> Answer:
-    seen = [behaviour.worst, behaviour.best, behaviour.mean, earned.median]
-    seen += [] if baseline is None else [baseline]
-    span = max(seen) - min(seen) or abs(earned.median) or 1.0
-    low, high = earned.interval(level)
-    share = (high - low) / span
-    word = GO if share <= WIDEST else UNKNOWN
-    because = (
-        f"with {_plain(level)} probability the average return is between {number(low)} and {number(high)}, "
-        f"{_apart(share, WIDEST)} of the span of returns seen and predicted"
+    if word == GO:
+        because += f"; with {_plain(level)} probability it earns at least {number(against.least)} more"
+    low, high = against.interval
+    because += (
+        f"; the average return lies between {number(low)} and {number(high)} with {_plain(level)} probability"
     )
-    if word != GO:
-        because += f" (at most {_plain(WIDEST)} is allowed)"
-    return _answer(word, "Is the interval narrow enough to mean anything?", because)
+    return _answer(word, f"Will it earn more than {against.what} ({number(against.mark)})?", because)
+
+
+def _advice(checks: Checks, predicted: Predictive, against: Against) -> tuple[str, ...]:
+    """What would change the verdict."""
+    advice, terms = [], predicted.returns.terms
+    if not checks.held:
+        advice.append("more episodes like these, so that predictions can be made and checked on more of them")
+    if predicted.support.outside > OUTSIDE or predicted.support.guarded > GUARDED:
+        advice.append(
+            "rows from where the policy goes and the log does not, or a policy that stays nearer to the log"
+        )
+    if 1 - against.level < against.chance < against.level and terms:
+        worst = max(terms, key=lambda name: terms[name])
+        advice.append(f"less doubt: most of it is {WORDS[worst]}")
+    return tuple(advice)
+
+
+WORDS = {
+    "worlds": "that the learned worlds disagree, which more rows where the policy goes would lessen",
+    "checks": "that predictions were off where they could be checked, which more episodes would lessen",
+    "starts": "that the log shows few starts of episodes, which more episodes would lessen",
+    "gap": "that it earns more in the worlds it was planned in; a policy nearer to the log would help",
+    "rare": "that few imagined episodes were rolled out",
+    "unknown": "that imagined episodes leave what the log knows, which rows from there would lessen",
+}
 
 
 def number(x: Any) -> str:

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from ..data import Log, Split, split, take
 from ..hypers import groups
-from ..pil import PIL, chance, evidence, judge
-from ..posterior import ensemble
-from ..posterior._known import walled
-from ..posterior.replay import Replay
-from ..types import BadInput, Dataset, Key, Posterior
-from ._held import certain, unseen, with_scale
+from ..pil import PIL, evidence, judge
+from ..posterior.models import ensemble
+from ..posterior.replay import Replay, replay
+from ..types import BadInput, Dataset, Fitted, Key, Posterior, Prepared, WorldModel
 from .run import ALONE, Run
 from .sweep import sweep
 
@@ -29,72 +27,107 @@ class PosteriorChoice(NamedTuple):
     """A posterior chosen by PIL, with all that the choice was based on."""
 
     index: int
-    points: tuple[ensemble.Hypers, ...]
-    scores: tuple[PIL, ...]  # on the same held-out rows, with the same noise
+    points: tuple[Any, ...]
+    scores: tuple[PIL, ...]  # on the same held-out rows, with the same variance of chance
     nll: tuple[float, ...]  # mean held-out negative log-likelihood of the members: PIL up to a constant
     picked: Posterior
     replay: Replay | None  # of the picked one; None if the log has no runs of steps
-    reference: int  # the setting nearest the log, which the noise was asked of
+    reference: int  # the setting nearest the log, which chance was asked of
     notes: tuple[str, ...]
     split: Split  # which rows it learned from and which were held out
     whole: Split  # which rows the worlds that `refit` gives learned from, fold by fold
-    share: float = 1.0  # of the unexplained residual that is chance, as the reference says
+    model: WorldModel
+    prepared: Prepared
+    chance: np.ndarray  # [S + 1]  its variance, as the reference says
 
     @property
     def pil(self) -> PIL:
         return self.scores[self.index]
 
+    @property
+    def share(self) -> np.ndarray:
+        """How much of the chosen worlds' squared residual is chance [S + 1]."""
+        return np.clip(self.chance / np.maximum(self.pil.plain, 1e-12), 0.0, 1.0)
+
 
 def choose_posterior(
     key: Key,
     log: Log,
-    settings: Sequence[ensemble.Hypers],
+    settings: Sequence[Any],
     seed: int = 0,
     run: Run = ALONE,
+    model: WorldModel = ensemble.model,
 ) -> PosteriorChoice:
     """phi_I, phi_II = argmin PIL subject to E ~ V (Algorithms 1 and 2, first line), on held-out episodes,
     among settings that foretell about as well as the best does.
 
-    Learning rates come first (`rated`). The variance of chance is asked once, of the setting that predicts
-    held-out rows best, and shared: it is the log's, not the model's. If none of them is calibrated, the likeliest
-    is taken and the notes say so.
+    Learning rates come first (`tune_learning_rate`). The variance of chance is asked once, of the setting that
+    predicts held-out rows best, and shared: it is the log's, not the model's. If none of them is calibrated, the
+    likeliest is taken and the notes say so.
     """
     if len({setting.folds for setting in settings}) != 1:
         raise BadInput("settings with different numbers of folds cannot be compared: they hold out different rows")
     data, task = log.data, log.task
     parts, notes = split(data, seed, settings[0].folds)
     whole = parts if data.rows > PLENTY else split(data, seed, settings[0].folds, held=0.0)[0]
-    held, strange = take(data, parts.held), unseen(data, parts)
-    settings, done = rated(key, data, parts, settings, run)
+    held, others = take(data, parts.held), learned_elsewhere(data, parts)
+    prepared = model.prepare(data, task)
+    fitter = Fitter(key, data, model, prepared)
+    settings, done = tune_learning_rate(fitter, parts, settings, run)
     rest = [i for i in range(len(settings)) if i not in done]
-    more = _fit("fit", key, data, parts, [settings[i] for i in rest], run) if rest else []
+    more = fitter("fit", parts, [settings[i] for i in rest], run) if rest else []
     fitted = [each for _, each in sorted({**done, **dict(zip(rest, more, strict=True))}.items())]
-    worlds = [ensemble.posterior(f, h, data, task) for f, h in zip(fitted, settings, strict=True)]
-
-    found = []
+    worlds = [model.posterior(f, h, prepared, data, task) for f, h in zip(fitted, settings, strict=True)]
+    rough = []
     for i, world in enumerate(worlds):
-        found.append(evidence(world, held, strange))
+        rough.append(evidence(world, held))
         run.tell("score", i + 1, len(worlds))
-    reference = int(np.argmin(np.nan_to_num([np.sum(f.plain) for f in found], nan=np.inf)))
-    share = float(with_scale(worlds[reference], key, held)[0].noise_scale)
-    noise = chance(found[reference]._replace(share=share))
-    scores = tuple(judge(f, noise, share) for f in found)
+    reference = int(np.argmin(np.nan_to_num([np.sum(f.plain) for f in rough], nan=np.inf)))
+    rough[reference] = evidence(worlds[reference], held, others)
+    chance = rough[reference].chance
+    scores = tuple(judge(f, chance) for f in rough)
     nll = tuple(float(np.mean(f.nll)) for f in fitted)
-    index = best([s.total for s in scores], [s.balanced for s in scores], nll, NEAR * len(noise))
-    picked, curve = with_scale(worlds[index], key, held)
-    picked = certain(picked, held)
-    if curve is None:
-        notes.append("no runs of steps to replay, so all of the learned variance counts as chance")
-    if not picked.terminates:
+    index = best([s.total for s in scores], [s.balanced for s in scores], nll, NEAR * len(chance))
+    notes += _notes(scores, index, worlds[index].terminates)
+    choice = PosteriorChoice(
+        index, tuple(settings), scores, nll, worlds[index], None, reference, tuple(notes), parts, whole, model,
+        prepared, chance,
+    )  # fmt: skip
+    picked = calibrated(choice, worlds[index], data, parts)
+    return choice._replace(picked=picked, replay=replay(jax.random.fold_in(key, 1), picked, held))
+
+
+def _notes(scores: Sequence[PIL], index: int, terminates: bool) -> list[str]:
+    notes = []
+    if not terminates:
         notes.append("no episode in the log ended by itself, so imagined ones end at the horizon alone")
     if scores[index].word == "unproven":
         notes.append(f"E and V agree, but on {scores[index].units} episodes: too few to call it calibrated")
     elif not scores[index].calibrated:
-        who = "setting" if not any(s.calibrated for s in scores) else "setting that foretells well"
-        notes.append(f"no {who} is calibrated; the one that foretells best is {scores[index].word}")
-    return PosteriorChoice(
-        index, tuple(settings), scores, nll, picked, curve, reference, tuple(notes), parts, whole, share
-    )
+        who = "setting" if not any(s.calibrated for s in scores) else "setting that predicts well"
+        notes.append(f"no {who} is calibrated; the one that predicts best is {scores[index].word}")
+    return notes
+
+
+def learned_elsewhere(data: Dataset, parts: Split) -> list[Dataset]:
+    """For each fold, the rows that other folds learned from."""
+    trained = [train[:size] for train, size in zip(parts.train, parts.sizes, strict=True)]
+    others = [[rows for g, rows in enumerate(trained) if g != f] for f in range(len(trained))]
+    return [take(data, np.sort(np.concatenate(rest))) if rest else take(data, parts.held) for rest in others]
+
+
+def unseen(data: Dataset, parts: Split) -> list[Dataset]:
+    """For each fold, the rows that its worlds had no part in: those held out, and those of the other folds."""
+    trained = [train[:size] for train, size in zip(parts.train, parts.sizes, strict=True)]
+    others = [[rows for g, rows in enumerate(trained) if g != f] for f in range(len(trained))]
+    return [take(data, np.sort(np.concatenate([parts.held, *rest]))) for rest in others]
+
+
+def calibrated(choice: PosteriorChoice, worlds: Posterior, data: Dataset, parts: Split) -> Posterior:
+    """The worlds with chance as rows show it that they did not learn from."""
+    if choice.model.calibrate is None:
+        return worlds
+    return choice.model.calibrate(worlds, unseen(data, parts), choice.share)
 
 
 def refit(
@@ -110,9 +143,9 @@ def refit(
     data, hypers = log.data, choice.points[choice.index]
     if data.rows > PLENTY:
         return choice.picked
-    fitted = _fit("refit", key, data, choice.whole, [hypers], run)[0]
-    worlds = ensemble.posterior(fitted, hypers, data, log.task, float(choice.picked.noise_scale))
-    return replace(worlds, ends_scale=choice.picked.ends_scale)
+    fitted = Fitter(key, data, choice.model, choice.prepared)("refit", choice.whole, [hypers], run)[0]
+    worlds = choice.model.posterior(fitted, hypers, choice.prepared, data, log.task)
+    return calibrated(choice, worlds, data, choice.whole)
 
 
 def best(totals: Sequence[float], balanced: Sequence[bool], nll: Sequence[float], near: float = np.inf) -> int:
@@ -130,53 +163,53 @@ def best(totals: Sequence[float], balanced: Sequence[bool], nll: Sequence[float]
     return int(np.argmin(np.nan_to_num(ranked, nan=np.inf)))
 
 
-def rated(
-    key: Key,
-    data: Dataset,
-    parts: Split,
-    settings: Sequence[ensemble.Hypers],
-    run: Run = ALONE,
-) -> tuple[list[ensemble.Hypers], dict[int, ensemble.Fitted]]:
+class Fitter(NamedTuple):
+    """Fits settings of one model to folds of one log."""
+
+    key: Key
+    data: Dataset
+    model: WorldModel
+    prepared: Prepared
+
+    def __call__(self, what: str, parts: Split, settings: Sequence[Any], run: Run) -> list[Fitted]:
+        """Every setting fitted to the folds of `parts`. What a fit does not read stays off the device."""
+        data = self.data
+        worlds = max(s.folds * getattr(s, "members", 1) for s in settings)
+        each = worlds * len(data.episode) * (data.steps.obs.shape[1] + 2) * 12
+        bare = (self.key, data._replace(starts=np.zeros((0, 1))), parts._replace(held=np.zeros(0)))
+        args = jax.device_put((*bare, self.prepared.arrays))
+        return sweep(what, program(self.model, self.prepared.shape), settings, *args, bytes_each=each, run=run)
+
+
+@cache
+def program(model: WorldModel, shape: Hashable) -> Callable[..., Fitted]:
+    """One function per model and shape, so that compiled programs are found again."""
+    return lambda hypers, key, data, parts, arrays: model.fit(key, hypers, data, parts, arrays, shape)
+
+
+def tune_learning_rate(
+    fitter: Fitter, parts: Split, settings: Sequence[Any], run: Run = ALONE
+) -> tuple[list[Any], dict[int, Fitted]]:
     """The settings, those of one shape at the rate that suits it, where its plainest setting is likeliest; and
-    what of them was fitted to find out, by their numbers.
+    what of them was fitted to find out, by their numbers. Models without `rates` keep what they have.
 
     Which rate suits is the log's affair. A smooth log is learned ten times as well at a bold one, and one of
     collisions not at all; and spread, which is what settings of a shape differ by, does not ask for another.
     """
-    found, done, asked = list(settings), {}, []
+    tuned, done, tries = list(settings), {}, []
     for group in groups(settings):
         alike = [settings[i] for i in group.index]
-        plain = min(alike, key=lambda s: (s.prior_scale, s.bootstrap, s.jitter, s.ridge, 1 - s.own))
-        if len(plain.rates) > 1 and len({setting.lr for setting in alike}) == 1:
-            first = group.index[alike.index(plain)]
-            asked.append((group.index, first, [replace(plain, lr=plain.lr * rate) for rate in plain.rates]))
-    tried = [setting for _, _, many in asked for setting in many]
-    fitted = iter(_fit("rate", key, data, parts, tried, run) if tried else [])
-    for index, first, many in asked:
+        if len(getattr(alike[0], "rates", ())) < 2 or len({setting.lr for setting in alike}) > 1:
+            continue
+        plain = min(alike, key=lambda s: (s.prior_scale, s.bootstrap, s.jitter, s.ridge))
+        first = group.index[alike.index(plain)]
+        tries.append((group.index, first, [replace(plain, lr=plain.lr * rate) for rate in plain.rates]))
+    tried = [setting for _, _, many in tries for setting in many]
+    fitted = iter(fitter("rate", parts, tried, run) if tried else [])
+    for index, first, many in tries:
         fits = [next(fitted) for _ in many]
-        best = int(np.argmin(np.nan_to_num([float(np.mean(fit.nll)) for fit in fits], nan=np.inf)))
-        done[first] = fits[best]
+        likeliest = int(np.argmin(np.nan_to_num([float(np.mean(fit.nll)) for fit in fits], nan=np.inf)))
+        done[first] = fits[likeliest]
         for i in index:
-            found[i] = replace(found[i], lr=many[best].lr)
-    return found, done
-
-
-def _fit(
-    what: str,
-    key: Key,
-    data: Dataset,
-    parts: Split,
-    settings: Sequence[ensemble.Hypers],
-    run: Run,
-) -> list[ensemble.Fitted]:
-    """Every setting fitted to the folds of `parts`. What a fit does not read stays off the device."""
-    work = _fitter(bool(np.any(data.steps.done[: data.rows])), walled(data))
-    each = max(s.folds * s.members for s in settings) * len(data.episode) * (data.steps.obs.shape[1] + 2) * 8
-    args = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), parts._replace(held=np.zeros(0))))
-    return sweep(what, work, settings, *args, bytes_each=each, run=run)
-
-
-@cache
-def _fitter(terminates: bool, at_walls: bool) -> Callable[..., ensemble.Fitted]:
-    """One function per answer, so that compiled programs are found again."""
-    return lambda hypers, key, data, parts: ensemble.fit(key, hypers, data, parts, terminates, at_walls)
+            tuned[i] = replace(tuned[i], lr=many[likeliest].lr)
+    return tuned, done

@@ -16,7 +16,6 @@ from ..data import Behaviour, Log, behaviour, take
 from ..data.inspect import inspect
 from ..data.rules import Rules, rules
 from ..pil import PIL
-from ..posterior import ensemble
 from ..posterior.replay import Replay, replay
 from ..types import BadInput, Key, Policy, Posterior
 from ..value import backtest as past
@@ -57,7 +56,7 @@ class Evaluation(NamedTuple):
 def evaluate(
     key: Key,
     log: Log,
-    models: Sequence[ensemble.Hypers],
+    models: Sequence[Any],
     policies: Mapping[str, Policy],
     methods: Sequence[str] = METHODS,
     seed: int = 0,
@@ -134,8 +133,7 @@ def _backtest(
 def _replay(key: Key, log: Log, choice: PosteriorChoice) -> Replay | None:
     """Held-out action sequences replayed for as long as the task lasts, in worlds that did not see them."""
     longest = min(FARTHEST, log.task.horizon)
-    scale = (float(choice.picked.noise_scale),)
-    return replay(key, choice.picked, take(log.data, choice.split.held), longest, tried=scale)
+    return replay(key, choice.picked, take(log.data, choice.split.held), longest)
 
 
 def foretold(log: Log, choice: PosteriorChoice) -> float:

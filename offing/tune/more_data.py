@@ -7,8 +7,7 @@ are before they are held to what the log's rewards can add up to.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -16,18 +15,15 @@ import jax
 import numpy as np
 from scipy import stats
 
-from ..data import Log, Split, behaviour, take
+from ..data import Log, Split, take
 from ..data.dataset import runs
 from ..pil import PIL, evidence, judge
-from ..posterior import ensemble
-from ..posterior._known import walled
-from ..types import Dataset, Key, Policy, Posterior
+from ..types import Dataset, Fitted, Key, Policy, Posterior, WorldModel
 from ..value.estimate import ValueEstimate
 from ..value.law import Law, Needed, fit, needed
-from ..value.predictive import estimates, rolled
-from ._held import unseen
+from ..value.predictive import estimates, known_of, rolled
 from .candidates import pad_starts
-from .choose import PosteriorChoice
+from .choose import PosteriorChoice, calibrated, program
 from .run import ALONE, Run
 from .sweep import sweep
 
@@ -39,7 +35,7 @@ COPIES = 64
 class Entry(NamedTuple):
     """The setting and the rows of one fit: a tree, so that all of them are swept together."""
 
-    setting: ensemble.Hypers
+    setting: Any
     parts: Split
 
 
@@ -88,8 +84,7 @@ def more_data(
     parts = choice.split
     held, shares = take(data, parts.held), np.array([*SHARES, 1.0])
     worlds = [*_fewer(k1, log, choice, parts, seed, run), choice.picked]
-    strange = unseen(data, parts)
-    losses = [judge(evidence(world, held, strange), choice.pil.noise, choice.share) for world in worlds]
+    losses = [judge(evidence(world, held), choice.chance) for world in worlds]
     whole = choice.whole.sizes.sum()  # what worlds learn from once nothing is held out
     rows = data.rows * shares * parts.sizes.sum() / whole
     refitted = bool(rows[-1] < data.rows)
@@ -116,13 +111,13 @@ def _fewer(
     """The worlds that each of SHARES of the rows would have given."""
     data, setting = log.data, choice.points[choice.index]
     entries = [Entry(setting, thinned(data, parts, share, seed)) for share in SHARES]
-    work = _fitter(bool(np.any(data.steps.done[: data.rows])), walled(data))
-    args = jax.device_put((key, data._replace(starts=np.zeros((0, 1)))))
-    each = setting.folds * setting.members * len(data.episode) * (data.steps.obs.shape[1] + 2) * 8
-    fitted = sweep("rows", work, entries, *args, bytes_each=each, run=run)
-    scale = float(choice.picked.noise_scale)
-    worlds = [ensemble.posterior(each, setting, data, log.task, scale) for each in fitted]
-    return [replace(each, ends_scale=choice.picked.ends_scale) for each in worlds]
+    prepared, model = choice.prepared, choice.model
+    args = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), prepared.arrays))
+    worlds = setting.folds * getattr(setting, "members", 1)
+    each = worlds * len(data.episode) * (data.steps.obs.shape[1] + 2) * 12
+    fitted = sweep("rows", _thinned_program(model, prepared.shape), entries, *args, bytes_each=each, run=run)
+    bare = [model.posterior(each, setting, prepared, data, log.task) for each in fitted]
+    return [calibrated(choice, world, data, choice.split) for world in bare]
 
 
 def thinned(data: Dataset, parts: Split, share: float, seed: int) -> Split:
@@ -140,16 +135,16 @@ def thinned(data: Dataset, parts: Split, share: float, seed: int) -> Split:
 
 
 @cache
-def _fitter(terminates: bool, at_walls: bool) -> Callable[..., ensemble.Fitted]:
-    """One function per answer, so that compiled programs are found again."""
-    return lambda entry, key, data: ensemble.fit(key, entry.setting, data, entry.parts, terminates, at_walls)
+def _thinned_program(model: WorldModel, shape: Hashable) -> Callable[..., Fitted]:
+    """One function per model and shape, so that compiled programs are found again."""
+    fit = program(model, shape)
+    return lambda entry, key, data, arrays: fit(entry.setting, key, data, entry.parts, arrays)
 
 
 def _told(found: Any, worlds: Posterior, log: Log, loss: PIL, share: float) -> ValueEstimate:
     """The return by fewer rows, which would also have shown fewer starts."""
     found = jax.tree.map(np.asarray, found)
-    logged = behaviour(log.data, log.task).mean
-    returns = estimates(found, None, worlds, len(log.data.starts), logged, loss)[1]
+    returns = estimates(found, None, worlds, known_of(log.data, log.task, loss))[1]
     return returns._replace(starts=returns.starts / share)
 
 

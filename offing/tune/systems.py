@@ -11,10 +11,10 @@ import numpy as np
 from .. import planner as planners
 from ..data import Behaviour, Log, behaviour
 from ..pil import PIL
-from ..posterior import ensemble
 from ..types import BadInput, Key, Policy, Posterior
 from ..value.estimators import ESTIMATORS
 from ..value.predictive import Predictive, predictive
+from .backtested import checked
 from .candidates import PolicyChoice, choose_policy, pad_starts
 from .choose import PosteriorChoice, choose_posterior, refit
 from .judge import logged
@@ -46,7 +46,7 @@ class Result(NamedTuple):
 def sorel(
     key: Key,
     log: Log,
-    models: Sequence[ensemble.Hypers],
+    models: Sequence[Any],
     plans: Sequence[Any],
     seed: int = 0,
     copies: int = 256,
@@ -73,6 +73,8 @@ def planned(
     """Algorithm 1 from its second line on: what is planned in, and promised by, a posterior that is there."""
     k1, k2 = jax.random.split(key)
     own, held = worlds.fold(0), worlds.fold(1)
+    checks, unchecked = checked(jax.random.fold_in(key, 3), log, posterior, worlds)
+    run.tell("check", 1, 1)
     policy = choose_policy(k1, planners.get("rppo"), plans, log.data, own, held, "rppo", run)
     predicted = predictive(
         k2,
@@ -82,8 +84,9 @@ def planned(
         own=pad_starts(own),
         copies=copies,
         loss=posterior.pil,
+        checks=checks,
     )
-    notes = (*log.notes, *posterior.notes)
+    notes = (*log.notes, *posterior.notes, *([f"promises could not be checked: {unchecked}"] if unchecked else []))
     return Result("sorel", "value", posterior, worlds, policy, predicted, behaviour(log.data, log.task), notes)
 
 
@@ -115,7 +118,7 @@ class Ranking(NamedTuple):
 def torel(
     key: Key,
     log: Log,
-    models: Sequence[ensemble.Hypers],
+    models: Sequence[Any],
     contenders: Sequence[Contender],
     seed: int = 0,
     seeds: int = 1,

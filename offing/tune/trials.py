@@ -18,12 +18,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..data import Log, behaviour
+from ..data import Log
 from ..pil import PIL
 from ..planner import turns
 from ..types import Dataset, Key, Planner, Policy, Posterior
 from ..value.estimate import ValueEstimate
-from ..value.predictive import Rollouts, estimates, rollouts
+from ..value.predictive import Known, Rollouts, estimates, known_of, rollouts
 from .candidates import pad_starts
 from .run import ALONE, Run
 from .search import Search, part, seek
@@ -123,7 +123,7 @@ def try_all(
         i: jax.device_put(pad_starts(strangers(i, worlds))) for i in {c.planner.imagines for c in contenders}
     }
     trials: list[Any] = [None] * len(plans)
-    logged = behaviour(data, log.task).mean
+    known = known_of(data, log.task, loss)
     alive, begin = list(range(len(plans))), 0.0
     for end in RUNGS if halve else (1.0,):
         for contender in contenders:
@@ -145,7 +145,7 @@ def try_all(
             )
             for i, one in zip(mine, ran, strict=True):
                 entries[i] = entries[i]._replace(state=one.state)
-                trials[i] = _trial(plans[i], one, end, judge, data, logged, loss)
+                trials[i] = _trial(plans[i], one, end, judge, data, known)
         order = sorted(alive, key=lambda i: -trials[i].score)
         alive, begin = sorted(order[: -(-len(order) // 2)]), end
     return trials
@@ -156,11 +156,9 @@ def strangers(imagines: bool, worlds: Posterior) -> Posterior:
     return worlds.fold(1) if imagines else worlds
 
 
-def _trial(
-    plan: Any, ran: Ran, share: float, held: Posterior, data: Dataset, logged: float, loss: PIL | None
-) -> Trial:
+def _trial(plan: Any, ran: Ran, share: float, held: Posterior, data: Dataset, known: Known) -> Trial:
     contender, setting, seed = plan
-    value, returns = estimates(ran.found, None, held, len(data.starts), logged, loss)
+    value, returns = estimates(ran.found, None, held, known)
     blank = contender.planner.blank(setting, data.steps.obs.shape[1], held.task)
     policy = replace(blank, params=jax.tree.map(jnp.asarray, ran.params))
     return Trial(contender.name, setting, seed, returns, value, policy, share)

@@ -23,7 +23,7 @@ from scipy import stats
 
 from ..data.dataset import runs
 from ..pil import PIL
-from ..posterior.walk import fixed
+from ..posterior.walk import Place, fixed, memories
 from ..types import Array, BadInput, Dataset, Key, Posterior, Task
 from ._clone import Clone, Hypers, act, clone
 from .conformal import Conformal, calibrate
@@ -63,6 +63,12 @@ class Backtest(NamedTuple):
     def held(self) -> bool:
         """Whether as many lie inside as the level promises, luck allowed for."""
         return float(stats.binom.cdf(self.inside, len(self.blocks), self.level)) >= DOUBT
+
+    @property
+    def scores(self) -> list[float]:
+        """How many deviations each logged return is from what was predicted, as it is before any widening."""
+        plain = [(block.logged, block.predicted._replace(widen=1.0)) for block in self.blocks]
+        return [(logged - each.median) / max(each.deviation, 1e-12) for logged, each in plain]
 
     @property
     def bias(self) -> float:
@@ -180,13 +186,13 @@ def along(key: Key, worlds: Posterior, cloned: Clone, case: Case, copies: int) -
     step, whose, limit = fixed(worlds), spread(case.whose), spread(case.limit)
 
     def one(carry: Any, at: tuple[Key, Array]) -> tuple[Any, None]:
-        (obs, alive, total), (key, t) = carry, at
+        (place, alive, total), (key, t) = carry, at
         k1, k2 = jax.random.split(key)
-        after, reward, ended = step(k2, obs, act(k1, cloned, whose, obs, worlds.task.actions))
-        total = total + jnp.where(alive & (t < limit), reward, 0.0)
-        return (after, alive & ~ended, total), None
+        place, drawn = step(k2, place, act(k1, cloned, whose, place.obs, worlds.task.actions))
+        total = total + jnp.where(alive & (t < limit), drawn.reward, 0.0)
+        return (place, alive & ~drawn.terminated, total), None
 
     horizon = worlds.task.horizon
-    first = (spread(case.starts), jnp.ones(shape, bool), jnp.zeros(shape))
+    first = (Place(spread(case.starts), memories(worlds, shape[1])), jnp.ones(shape, bool), jnp.zeros(shape))
     (_, _, total), _ = jax.lax.scan(one, first, (jax.random.split(key, horizon), jnp.arange(horizon)))
     return total.reshape(shape[0], -1, copies)

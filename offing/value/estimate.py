@@ -30,7 +30,7 @@ class ValueEstimate(NamedTuple):
     starts: float = 0.0  # variance of the value from knowing finitely many starts
     gap: float = 0.0  # value in the plan's own worlds, less the value here
     common: float = 0.0  # error that all folds share, relative to error that each has alone (PIL.common)
-    widen: float = 1.0  # the worlds' spread is too small by this factor, by what PIL says
+    widen: float = 1.0  # the worlds' spread is too small by this factor, where it could be checked
     rare: float = 0.0  # what the value would lose to one more episode, if that went as the log's go
     less: float = 0.0  # 0 or below: least that episodes stopped where the log ends might have earned after that
     more: float = 0.0  # 0 or above: most of it
@@ -87,16 +87,36 @@ class ValueEstimate(NamedTuple):
         What a plan earns more in its own worlds is its use of their errors, and it may use errors that all share.
         What it earns less it has not used: two folds that know alike then differ, by sqrt(2) of what one is off.
         """
+        return float(np.sqrt(sum(term**2 for name, term in self.terms.items() if name != "unknown")))
+
+    @property
+    def terms(self) -> dict[str, float]:
+        """What each doubt alone comes to, as a standard deviation; of what nobody knows, its half-width."""
         between = np.var(self.worlds, ddof=1) if self.members > 1 else self.aleatoric**2
-        total = (1 + 1 / self.members) * between * self.widen**2 + self.starts + self.rare**2
-        total += ((1 + self.common) * self.gap) ** 2 if self.gap > 0 else self.gap**2 / 2
-        return float(np.sqrt(total))
+        spread = (1 + 1 / self.members) * between
+        used = ((1 + self.common) * self.gap) ** 2 if self.gap > 0 else self.gap**2 / 2
+        squares = {
+            "worlds": spread,
+            "checks": spread * (self.widen**2 - 1),
+            "starts": self.starts,
+            "gap": used,
+            "rare": self.rare**2,
+        }
+        return {name: float(np.sqrt(max(v, 0.0))) for name, v in squares.items()} | {
+            "unknown": (self.more - self.less) / 2
+        }
 
     def interval(self, level: float = 0.9) -> tuple[float, float]:
         """Where the true value lies with probability `level`."""
         half = float(stats.t.ppf(0.5 + level / 2, max(self.members - 1, 1))) * self.deviation
         low, high = np.clip((self.median - half + self.less, self.median + half + self.more), *self.bounds)
         return float(min(low, self.median)), float(max(high, self.median))
+
+    def least(self, level: float = 0.9, stderr: float = 0.0) -> float:
+        """What the true value exceeds with probability `level`; less by a baseline's own doubt `stderr`."""
+        scale = float(np.hypot(self.deviation, stderr))
+        low = self.median + self.less - float(stats.t.ppf(level, max(self.members - 1, 1))) * scale
+        return max(low, self.bounds[0])
 
     def above(self, baseline: float, stderr: float = 0.0) -> float:
         """Probability that the true value exceeds a baseline that is itself known up to `stderr`."""

@@ -10,13 +10,15 @@ import numpy as np
 
 from ..data import behaviour
 from ..pil import PIL
-from ..posterior.walk import watched
-from ..types import Array, Dataset, Key, Policy, Posterior, Seen
+from ..posterior.walk import Place, fixed, memories
+from ..types import Array, Dataset, Key, Memory, Policy, Posterior, Seen, Task
 from ._foreign import is_host, living
+from .checks import Checks, check
 from .estimate import ValueEstimate, start_variance
 from .foreign import looked
 from .support import Support, outside
 
+COMMON = 2.0  # times a plan's use of errors of its own worlds that its use of shared ones may be, at most
 VISITS = 16  # episodes a world whose way is held against the log
 
 
@@ -37,6 +39,7 @@ class Walk(NamedTuple):
     """Episodes between two steps."""
 
     seen: Seen
+    memory: Memory  # of the worlds [M, K, ...]
     alive: Array  # [M, K]
     sums: Rollouts
 
@@ -71,13 +74,15 @@ def begun(key: Key, posterior: Posterior, copies: int) -> tuple[Walk, Key]:
     obs = jnp.asarray(posterior.starts)[first]
     seen = Seen(obs, jnp.zeros((*shape, task.actions.width)), zeros, jnp.ones(shape))
     sums = Rollouts(zeros, zeros, zeros, first, zeros, zeros, zeros, zeros)
-    return Walk(seen, jnp.ones(shape, bool), sums), jax.random.split(k2, task.horizon)
+    walk = Walk(seen, memories(posterior, copies), jnp.ones(shape, bool), sums)
+    return walk, jax.random.split(k2, task.horizon)
 
 
 def moved(key: Key, posterior: Posterior, walk: Walk, action: Array, t: Array | int) -> Walk:
     """Every episode one step on, by the world that it is in."""
-    seen, alive, sums = walk
-    (obs, reward, ended), clipped, guarded = watched(posterior)(key, seen.obs, action)
+    seen, memory, alive, sums = walk
+    place, drawn = fixed(posterior)(key, Place(seen.obs, memory), action)
+    reward, clipped, guarded = drawn.reward, drawn.clipped, drawn.out_of_support
     earned, task = jnp.where(alive, reward, 0.0), posterior.task
     stopped = alive & guarded & posterior.terminates
     sums = Rollouts(
@@ -90,7 +95,8 @@ def moved(key: Key, posterior: Posterior, walk: Walk, action: Array, t: Array | 
         sums.steps_left + stopped * (task.horizon - 1 - t),
         sums.worth_left + stopped * task.discount ** (t + 1) * steps_worth(task.discount, task.horizon - 1 - t),
     )
-    return Walk(Seen(obs, action, reward, jnp.zeros(alive.shape)), alive & ~ended, sums)
+    seen = Seen(place.obs, action, reward, jnp.zeros(alive.shape))
+    return Walk(seen, place.memory, alive & ~drawn.terminated, sums)
 
 
 def steps_worth(discount: float, steps: Array | int) -> Array | float:
@@ -144,6 +150,7 @@ class Predictive(NamedTuple):
     returns: ValueEstimate  # undiscounted
     length: float
     support: Support
+    checks: Checks | None = None  # how predictions of this kind have held where they could be checked
 
 
 def predictive(
@@ -155,19 +162,20 @@ def predictive(
     copies: int = 256,
     sampled: bool = False,
     loss: PIL | None = None,
+    checks: Checks | None = None,
 ) -> Predictive:
     """The policy's value in the worlds of `posterior`, and how much of its way the log supports.
 
     `own` are the worlds it was trained in: what it earns more in them is counted as doubt. `loss` is the
-    posterior's: it says how much too small the worlds' spread is, and how much of their error they
-    share. `data` is the log; `posterior.starts` may be a table that repeats its starts.
+    posterior's: it says how much of their error worlds share. `checks` say how much too small their spread has
+    been where it could be checked; without any, single steps say it. `data` is the log; `posterior.starts` may be
+    a table that repeats its starts.
     """
     k1, k2, k3 = jax.random.split(key, 3)
     run = lambda key, worlds: jax.tree.map(np.asarray, rolled(key, policy, worlds, copies, sampled)[0])
     found = run(k1, posterior)
     trained = None if own is None else run(k2, own)
-    logged = behaviour(data, posterior.task).mean
-    value, returns = estimates(found, trained, posterior, len(data.starts), logged, loss)
+    value, returns = estimates(found, trained, posterior, known_of(data, posterior.task, loss, checks))
     way: Any = rolled(k3, policy, posterior, min(copies, VISITS), sampled, path=True)[1]
     looked(policy, *way)
     support = Support(
@@ -175,23 +183,63 @@ def predictive(
         clipped=float(np.average(found.clipped, weights=found.lengths)),
         guarded=float(found.guarded.mean()),
     )
-    return Predictive(value, returns, float(found.lengths.mean()), support)
+    return Predictive(value, returns, float(found.lengths.mean()), support, checks)
+
+
+class Paid(NamedTuple):
+    """Least and most that a step of the log earned: inside episodes, and as the last of one."""
+
+    low: float
+    high: float
+    last_low: float
+    last_high: float
+
+    def bounds(self, steps: float, terminates: bool) -> tuple[float, float]:
+        """Least and most that an episode of so many steps can add up to; a shorter one, where episodes can end."""
+        rest = max(steps - 1, 0.0)
+        low, high = self.low * rest + self.last_low, self.high * rest + self.last_high
+        return (min(low, self.last_low), max(high, self.last_high)) if terminates else (low, high)
+
+
+def paid(data: Dataset, task: Task) -> Paid:
+    """What steps of a log earned. What is paid once, as an episode ends, is not paid at every step."""
+    rows = data.rows
+    reward, episode = np.asarray(data.steps.reward, np.float64)[:rows], np.asarray(data.episode)[:rows]
+    last = np.asarray(data.steps.done)[:rows] > 0
+    if episode[0] >= 0:
+        first = np.r_[True, episode[1:] != episode[:-1]]
+        begins = np.maximum.accumulate(np.where(first, np.arange(rows), 0))
+        last |= np.arange(rows) - begins + 1 >= task.horizon
+    inside = reward[~last] if (~last).any() else reward
+    final = np.concatenate([reward[last], inside])  # an episode may also end as any step went
+    return Paid(float(inside.min()), float(inside.max()), float(final.min()), float(final.max()))
+
+
+class Known(NamedTuple):
+    """What is known beside imagined episodes."""
+
+    starts: int  # that the log has
+    logged: float  # what its episodes earned
+    paid: Paid
+    loss: PIL | None
+    checks: Checks | None
+
+    @property
+    def widen(self) -> float:
+        """How much too small the worlds' spread is: as checks say, or else single steps."""
+        return (self.checks or check((), self.loss)).factor
+
+
+def known_of(data: Dataset, task: Task, loss: PIL | None = None, checks: Checks | None = None) -> Known:
+    """What the log knows beside imagined episodes."""
+    return Known(len(data.starts), behaviour(data, task).mean, paid(data, task), loss, checks)
 
 
 def estimates(
-    found: Rollouts,
-    trained: Rollouts | None,
-    posterior: Posterior,
-    starts: int,
-    logged: float,
-    loss: PIL | None,
+    found: Rollouts, trained: Rollouts | None, posterior: Posterior, known: Known
 ) -> tuple[ValueEstimate, ValueEstimate]:
-    """Value and return that episodes in `posterior` come to; `trained` are episodes in the plan's own worlds.
-
-    `starts` is how many the log has, `logged` what its episodes earned.
-    """
+    """Value and return that episodes in `posterior` come to; `trained` are episodes in the plan's own worlds."""
     task = posterior.task
-    low, high = float(posterior.low[-1]), float(posterior.high[-1])
 
     def one(name: str, left: Array, steps: float) -> ValueEstimate:
         returns, unknown = np.asarray(getattr(found, name)), float(np.mean(left))
@@ -199,14 +247,14 @@ def estimates(
         gap = 0.0 if trained is None else float(np.median(np.mean(getattr(trained, name), 1))) - median
         return ValueEstimate(
             returns,
-            starts=start_variance(returns, np.asarray(found.first) % starts, starts),
+            starts=start_variance(returns, np.asarray(found.first) % known.starts, known.starts),
             gap=gap,
-            common=0.0 if loss is None else loss.common,
-            widen=1.0 if loss is None else float(np.sqrt(max(1.0, loss.e / max(loss.v, 1e-30)))),
-            rare=abs(median - steps / task.horizon * logged) / (returns.shape[1] + 1),
-            less=min(low, 0.0) * unknown,
-            more=max(high, 0.0) * unknown,
-            bounds=(min(low * steps, low), max(high * steps, high)),
+            common=0.0 if known.loss is None else min(known.loss.common, COMMON),
+            widen=known.widen,
+            rare=abs(median - steps / task.horizon * known.logged) / (returns.shape[1] + 1),
+            less=min(known.paid.low, 0.0) * unknown,
+            more=max(known.paid.high, 0.0) * unknown,
+            bounds=known.paid.bounds(steps, posterior.terminates),
         )
 
     span = float(steps_worth(task.discount, task.horizon))

@@ -1,0 +1,152 @@
+"""Chance as the log has it: rows that a fold has not seen, in terms of what its worlds thought of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..types import Array, Dataset, Posterior
+from ._kinds import Block, Kinds, targets
+from ._world import SURE, Chance, Expect, Theta
+
+TABLE = 2_048  # rows that chance is drawn from
+CERTAINTIES = (1.0, 0.3, 0.1, 0.03, 0.01)  # how sure ends may be, from as likely as worlds say to certain
+MANY = 32_768  # rows that are asked about ends, which may be few
+ENDS = 3  # ends among them, fewer than which say nothing of it
+
+
+class Thoughts(NamedTuple):
+    """What the worlds of a fold think of logged rows, together."""
+
+    z: Array  # [N, S + 1]  residuals of amounts, in units of their standard deviation
+    moved: Array  # [N, G]  probability that a gate is left
+    chosen: tuple[Array, ...]  # of each choice, the probabilities of its values [N, K]
+
+
+@jax.jit(static_argnames=("expect",))
+def _thoughts(theta: Theta, expect: Expect, memory: Array, rows: tuple[Array, ...]) -> Thoughts:
+    world, (obs, action, after, reward, done) = expect.world, rows
+
+    def one(theta: Theta) -> tuple[Array, Array, Array, tuple[Array, ...]]:
+        x = world.enter(theta, memory, obs, action)
+        says, pays = world.says(theta, x), world.pays(theta, x, obs, after, done)
+        state = jnp.clip(obs + says.mean, *theta.values.walls) - obs
+        mean, std = (jnp.concatenate(each, -1) for each in ((state, pays.mean), (says.std, pays.std)))
+        moved = jnp.concatenate([says.chances.moved, pays.chances.moved], -1)
+        chosen = [c[..., i, :] for c in (says.chances.chosen, pays.chances.chosen) for i in range(c.shape[-2])]
+        return mean, jnp.square(std), moved, tuple(chosen)
+
+    mean, variance, moved, chosen = jax.tree.map(lambda leaf: leaf.mean(0), jax.vmap(one)(theta))
+    y = jnp.concatenate([after - obs, reward[:, None]], -1)
+    return Thoughts((y - mean) / jnp.sqrt(variance), moved, chosen)
+
+
+def calibrate(posterior: Posterior, unseen: Sequence[Dataset], share: np.ndarray) -> Posterior:
+    """The worlds with chance as the log has it: `unseen` are rows that each fold has not learned from, `share` is
+    how much of the squared residual is chance [S + 1].
+    """
+    folds = [posterior.fold(f) for f in range(posterior.folds)]
+    chances = [_chance(fold, rows, share) for fold, rows in zip(folds, unseen, strict=True)]
+    every = lambda *leaves: jnp.concatenate(
+        [jnp.broadcast_to(leaf, (fold.members, *np.shape(leaf))) for fold, leaf in zip(folds, leaves, strict=True)]
+    )
+    return replace(posterior, theta=posterior.theta._replace(chance=jax.tree.map(every, *chances)))
+
+
+def _chance(fold: Posterior, data: Dataset, share: np.ndarray) -> Chance:
+    expect = fold.moments
+    assert isinstance(expect, Expect)
+    kinds, rows = expect.world.kinds, _evenly(data.rows, TABLE)
+    rows = np.resize(rows, TABLE)  # the same number for every log, so that programs are shared
+    steps, memory = data.steps, fold.along(data)
+    at = lambda leaf: jnp.asarray(leaf)[rows]
+    asked = tuple(at(leaf) for leaf in (steps.obs, steps.action, steps.next_obs, steps.reward, steps.done))
+    thoughts = _thoughts(fold.theta, expect, jax.tree.map(at, memory), asked)
+    values = jax.tree.map(lambda leaf: np.asarray(leaf[0]), fold.theta.values)
+    after = np.concatenate([np.asarray(asked[2]), np.asarray(asked[3])[:, None]], 1)
+    truth = targets(kinds, values, np.asarray(asked[0]), after)
+    z = _amounts(np.asarray(thoughts.z, np.float64), truth.amount)
+    low, high = _places(kinds, thoughts, truth.moved, truth.chosen)
+    return Chance(
+        *(jnp.asarray(a, jnp.float32) for a in (z, low, high, share)), ends=jnp.float32(_sure(fold, data, memory))
+    )
+
+
+def _amounts(z: np.ndarray, amount: np.ndarray) -> np.ndarray:
+    """Residuals about nought; where a row holds no amount, that of another row."""
+    rng, z = np.random.default_rng(0), np.nan_to_num(z)
+    for d in range(z.shape[1]):
+        there = np.flatnonzero(amount[:, d] > 0)
+        if len(there):
+            away = np.flatnonzero(amount[:, d] == 0)
+            z[away, d] = z[rng.choice(there, len(away)), d]
+    return z - z.mean(0)
+
+
+def _places(
+    kinds: Kinds, thoughts: Thoughts, moved: np.ndarray, chosen: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Where what happened lies in what was thought possible, from and to [N, Q]: of the state's gates and choices,
+    then of the reward's.
+    """
+    rows = len(moved)
+
+    def part(block: Block, gates: slice, choices: slice) -> list[tuple[np.ndarray, np.ndarray]]:
+        places = []
+        p = np.asarray(thoughts.moved, np.float64)[:, gates]
+        for g in range(len(block.gates)):
+            left = moved[:, gates][:, g] > 0
+            places.append((np.where(left, 1 - p[:, g], 0.0), np.where(left, 1.0, 1 - p[:, g])))
+        for i, probability in enumerate(thoughts.chosen[choices]):
+            total = np.cumsum(np.pad(np.asarray(probability, np.float64), ((0, 0), (1, 0))), 1)
+            index = chosen[:, choices][:, i]
+            places.append((total[np.arange(rows), index], total[np.arange(rows), index + 1]))
+        return places
+
+    state = kinds.of_state()
+    gates, choices = len(state.gates), len(state.choices)
+    both = part(state, slice(0, gates), slice(0, choices))
+    both += part(kinds.of_reward(), slice(gates, None), slice(choices, None))
+    if not both:
+        return np.zeros((rows, 0)), np.ones((rows, 0))
+    low, high = (np.stack(side, 1) for side in zip(*both, strict=True))
+    return np.clip(low, 0, 1), np.clip(high, 0, 1)
+
+
+def _sure(fold: Posterior, data: Dataset, memory: Array) -> float:
+    """How certain ends are, as the rows say: of CERTAINTIES, the likeliest.
+
+    Worlds are asked as they will be, of where they themselves think that a step leads. Where ends lie on a
+    sharp edge, certainty fits; where what ends an episode is not seen (how long something stood still, what the
+    ground is like), chances do.
+    """
+    rows = _evenly(data.rows, MANY)
+    done = np.asarray(data.steps.done, np.float64)[rows]
+    if fold.task.done is not None or done.sum() < ENDS or fold.moments is None:
+        return 1.0
+    at = lambda leaf: jnp.asarray(leaf)[rows]
+    logit = _logits(fold.theta, fold.moments, jax.tree.map(at, memory), at(data.steps.obs), at(data.steps.action))
+    loss = []
+    for scale in CERTAINTIES:
+        sure = np.clip(1 / (1 + np.exp(-np.clip(logit / max(scale, SURE), -50, 50))), 1e-6, 1 - 1e-6)
+        loss.append(-np.mean(np.log(np.where(done > 0.5, sure, 1 - sure))))
+    return CERTAINTIES[int(np.argmin(loss))]
+
+
+@jax.jit(static_argnames=("expect",))
+def _logits_of(theta: Theta, expect: Expect, memory: Array, obs: Array, action: Array) -> Array:
+    p = jax.vmap(expect, (0, None, None, None))(theta, memory, obs, action).terminated
+    return jnp.log(p + 1e-12) - jnp.log1p(-p + 1e-12)
+
+
+def _logits(theta: Theta, expect: Expect, memory: Array, obs: Array, action: Array) -> np.ndarray:
+    return np.asarray(_logits_of(theta, expect, memory, obs, action), np.float64)  # [M, N]
+
+
+def _evenly(rows: int, most: int) -> np.ndarray:
+    return np.unique(np.linspace(0, rows - 1, min(most, rows)).astype(int))

@@ -1,0 +1,340 @@
+"""Training the ensemble's members: all of a fold, and all folds, as one program."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..data import Split
+from ..nets import Layer, cross_entropy, dense, hidden, hidden_half, mlp, mlp_init, student_nll
+from ..optim import Adam, Learner, adam, cosine, descend, start
+from ..types import Array, Dataset, Fitted, Key
+from ._head import Batch, extra_loss, head_loss, read, residual
+from ._history import Innovate
+from ._kinds import Block, Kinds, Targets, Values
+from ._known import Fold, Known, Scale, gain_of, least_squares, moments
+from ._world import Net, Theta, leads_to, paid_for
+
+ROUNDS = 20  # how often a member is compared with its best so far
+CHUNK = 50  # updates whose minibatches are gathered at once: keeps random numbers and gathers off the hot path
+UNROLL = {"gpu": 10}  # updates to a turn of the loop: fewer launches on a GPU, only longer compilation elsewhere
+HALF = {"gpu": True}  # where gradients of hidden layers are kept in bfloat16
+BLOCK = 8_192  # rows that priors are read on at once: all of a long log, for all members, would not fit a GPU
+ENDS = (64, 64)  # hidden sizes of the net of ends
+TRAINED = ("net", "extra", "low", "high")  # of each net
+
+
+class Ready(NamedTuple):
+    """What a log says before any net is trained, beside its rows."""
+
+    past: Array  # [N, P]  what worlds remember at every row; P = 0 if nothing
+    values: Values
+    targets: Targets
+    innovate: Innovate | tuple[()]
+
+
+class Rows(NamedTuple):
+    """What of the rows all members see alike."""
+
+    targets: Targets
+    unit: Array  # [N]  episodes, which the bootstrap weighs
+    after: Array  # [N, S]
+    done: Array  # [N]
+
+
+class View(NamedTuple):
+    """Every row as one member sees it."""
+
+    state: Batch
+    reward: Batch
+    ends: tuple[Array, Array] | tuple[()]  # what the net of ends reads, and whether it ended
+
+
+Params = dict[str, Any]  # trained parts: of `state`, of `reward`, and `ends`
+
+
+def fit_folds(key: Key, hypers: Any, data: Dataset, split: Split, ready: Ready, kinds: Kinds) -> Fitted:
+    """The ensemble for one setting, its best members, and how well each foretells held-out rows."""
+    steps = data.steps
+    x = jnp.concatenate([steps.obs, steps.action, ready.past], -1)  # [N, X]
+    y = jnp.concatenate([steps.next_obs - steps.obs, steps.reward[:, None]], -1)  # [N, S + 1]
+    unit = jnp.where(data.episode >= 0, data.episode, jnp.arange(x.shape[0]))  # what the bootstrap weighs
+    every = Rows(ready.targets, unit, jnp.asarray(steps.next_obs), jnp.asarray(steps.done))
+
+    def fold(key: Key, rows: Array, size: Array) -> tuple[Theta, Array]:
+        common, key = jax.random.split(key)
+        at = Fold(rows, size)
+        scale = Scale(*moments(x, at), *moments(y, at, ready.targets.amount))
+        inside = (x - scale.in_mean) / scale.in_std
+        target = (y - scale.out_mean) / scale.out_std
+        inputs = (inside, paid_for(scale, kinds.width, inside, y[:, :-1], steps.done))
+        known = tuple(
+            least_squares(each, target[:, part], ready.targets.amount[:, part], at, hypers.linear, not kinds.gates)
+            for each, part in zip(inputs, (slice(0, kinds.width), slice(kinds.width, None)), strict=True)
+        )
+        pace = paces(jax.random.fold_in(common, 2), hypers.span, hypers.members)
+
+        def member(key: Key, pace: Array) -> tuple[Theta, Array]:
+            k1, k2, k3 = jax.random.split(key, 3)
+            theta = init(k1, common, hypers, kinds, scale, known, ready)
+            view = view_of(k2, hypers, theta, kinds, inputs, target, every)
+            valid = jax.tree.map(lambda leaf: leaf[split.valid], view)
+            count = (jnp.arange(split.valid.shape[0]) < split.valid_size).astype(jnp.float32)
+            valid = valid._replace(
+                state=valid.state._replace(weight=count), reward=valid.reward._replace(weight=count)
+            )
+            keys = (k3, jax.random.fold_in(common, 1))
+            gains = tuple(gain_of(k) * jnp.sqrt(1 + jnp.square(hypers.prior_scale)) for k in known)
+            paced = replace(hypers, lr=hypers.lr * pace)
+            params, nll = train(keys, paced, (theta, kinds, gains), view, valid, at)
+            return put(theta, params), nll
+
+        return jax.vmap(member)(jax.random.split(key, hypers.members), pace)
+
+    keys = jax.random.split(key, hypers.folds)
+    theta, nll = jax.vmap(fold)(keys, jnp.asarray(split.train), jnp.asarray(split.sizes))
+    order = jnp.argsort(nll, axis=1)[:, : hypers.elites]  # [F, elites]
+    pick = jax.vmap(lambda leaf, index: leaf[index])
+    theta = jax.tree.map(
+        lambda leaf: pick(leaf, order).reshape(leaf.shape[0] * hypers.elites, *leaf.shape[2:]), theta
+    )
+    return Fitted(theta, nll)
+
+
+def paces(key: Key, span: float | Array, members: int) -> Array:
+    """Members' own shares of the learning rate [M]: one from each of as many equal parts of 1 / span to span."""
+    place = jnp.arange(members) + jax.random.uniform(key, (members,))
+    return jnp.power(span, 2 * place / members - 1)
+
+
+# ---- one member
+
+
+def init(
+    key: Key, common: Key, hypers: Any, kinds: Kinds, scale: Scale, known: tuple[Known, ...], ready: Ready
+) -> Theta:
+    """One world before training: its nets say nothing yet, so at first the priors speak alone."""
+    k1, k2, k3 = jax.random.split(key, 3)
+    c1, c2 = jax.random.split(common)
+    inside = scale.in_mean.shape[-1]
+    outside = inside + kinds.width + 1
+    return Theta(
+        state=net_init(k1, c1, hypers, kinds.of_state(), inside, known[0]),
+        reward=net_init(k2, c2, hypers, kinds.of_reward(), outside, known[1]),
+        ends=mlp_init(k3, (inside + kinds.width, *ENDS, 1), last=0.1) if kinds.terminates else (),
+        scale=scale,
+        values=Values(*(jnp.asarray(leaf) for leaf in ready.values)),
+        chance=(),  # type: ignore[arg-type]  # what the log says of chance and support comes once worlds are there
+        support=(),  # type: ignore[arg-type]
+        innovate=ready.innovate,
+    )
+
+
+def net_init(key: Key, common: Key, hypers: Any, block: Block, width: int, known: Known) -> Net:
+    """One net. Initial weights are the member's own in part and its fold's in part.
+
+    What members differ by at random in their first weights is not belief about the world; with `init_diversity`
+    below 1 the spread comes from priors and data.
+    """
+    k1, k2, k3 = jax.random.split(key, 3)
+    out = block.width
+    sizes = (width, *[hypers.width] * hypers.depth)
+    mine, ours = (mlp_init(k, (*sizes, 2 * out), last=0.0) for k in (k1, common))
+    own = hypers.init_diversity
+    net = jax.tree.map(lambda m, o: own * m + jnp.sqrt(1 - jnp.square(own)) * o, mine, ours)
+    floor = 2 * jnp.log(jnp.asarray(hypers.floor))
+    spread = jnp.clip(jnp.log(known.left), floor, 0.0)  # the variance that the linear map leaves
+    return Net(
+        net=(*net[:-1], Layer(net[-1].weight, jnp.concatenate([jnp.zeros(out), spread]))),
+        extra=mlp_init(k3, (hypers.width, block.extras), last=0.1)[0] if block.extras else (),
+        low=jnp.full(out, floor),
+        high=jnp.full(out, 0.5),
+        linear=known.linear,
+        prior=mlp_init(k2, (*sizes, out)),
+        prior_scale=hypers.prior_scale * gain_of(known),
+        floor=floor,
+    )
+
+
+def view_of(
+    key: Key,
+    hypers: Any,
+    theta: Theta,
+    kinds: Kinds,
+    inputs: tuple[Array, Array],
+    target: Array,
+    rows: Rows,
+) -> View:
+    """Every row as one member sees it. Frozen priors are read here, once, and not at every update."""
+    k1, k2 = jax.random.split(key)
+    targets, unit = rows.targets, rows.unit
+    weight = 1 - hypers.bootstrap + hypers.bootstrap * jax.random.exponential(k1, unit.shape)[unit]
+    noisy = target + hypers.jitter * jax.random.normal(k2, target.shape)
+    width = target.shape[1] - 1
+    gates, choices = len(kinds.of_state().gates), len(kinds.of_state().choices)
+
+    def one(net: Net, x: Array, part: slice, gate: slice, choice: slice, held: Array) -> Batch:
+        prior = lambda x: mlp(net.prior, x, hypers.activation)
+        said = prior(x) if len(x) <= BLOCK else jax.lax.map(prior, x, batch_size=BLOCK)
+        y = noisy[:, part] - dense(net.linear, x) - net.prior_scale * said
+        return Batch(
+            x, y, weight, targets.amount[:, part], targets.moved[:, gate], targets.chosen[:, choice], held
+        )
+
+    held = targets.held
+    return View(
+        one(
+            theta.state,
+            inputs[0],
+            slice(0, width),
+            slice(0, gates),
+            slice(0, choices),
+            held[:, :-1] if held.shape[1] else held,
+        ),
+        one(
+            theta.reward,
+            inputs[1],
+            slice(width, None),
+            slice(gates, None),
+            slice(choices, None),
+            jnp.zeros((len(held), 0)),
+        ),
+        (leads_to(theta.scale, inputs[0], rows.after), rows.done) if theta.ends else (),
+    )
+
+
+# ---- training
+
+
+def trained(theta: Theta) -> Params:
+    """The parts of a world that are trained."""
+    of = lambda net: {name: getattr(net, name) for name in TRAINED}
+    return {"state": of(theta.state), "reward": of(theta.reward), "ends": theta.ends}
+
+
+def put(theta: Theta, params: Params) -> Theta:
+    """The world with its trained parts in place."""
+    return theta._replace(
+        state=theta.state._replace(**params["state"]),
+        reward=theta.reward._replace(**params["reward"]),
+        ends=params["ends"],
+    )
+
+
+def geared(params: Params, gains: tuple[Array, ...]) -> Params:
+    """The trained parts with means in the target's units, where nets say them in units of their gain [D]."""
+
+    def one(net: dict[str, Any], gain: Array) -> dict[str, Any]:
+        *rest, last = net["net"]
+        both = jnp.concatenate([gain, jnp.ones_like(gain)])  # log-variances are in their own units
+        return {**net, "net": (*rest, Layer(last.weight * both[:, None], last.bias * both))}
+
+    return {**params, "state": one(params["state"], gains[0]), "reward": one(params["reward"], gains[1])}
+
+
+def loss(
+    params: Params, world: tuple[Theta, Kinds, tuple[Array, ...]], hypers: Any, b: View, rows: Array
+) -> tuple[Array, None]:
+    """One member's loss on its own minibatch; `params` are its trained parts, in units of their gains."""
+    theta, kinds, gains = world
+    theta = put(theta, geared(params, gains))
+    total = jnp.zeros(())
+    nets = ((theta.state, kinds.of_state(), b.state), (theta.reward, kinds.of_reward(), b.reward))
+    for net, block, batch in nets:
+        through = hidden_half if HALF.get(jax.default_backend()) else hidden
+        features = through(net.net, batch.x, hypers.activation)
+        total += head_loss(net.net[-1], net.low, net.high, features, batch, hypers.beta, net.floor)
+        if block.extras:
+            total += jnp.mean(batch.weight * extra_loss(block, dense(net.extra, features), batch))
+        total += hypers.clamp * jnp.sum(net.high - net.low)
+        total += hypers.ridge / rows * sum(jnp.sum(jnp.square(layer.weight)) for layer in net.net)
+    if b.ends:
+        total += jnp.mean(b.state.weight * cross_entropy(mlp(theta.ends, b.ends[0], "silu")[..., 0], b.ends[1]))
+    return total, None
+
+
+def score(params: Params, theta: Theta, kinds: Kinds, hypers: Any, b: View) -> Array:
+    """Held-out negative log-likelihood of one member, in nats a row, over the rows that `weight` marks: of the
+    change, of the reward, and of ends [3].
+
+    Amounts have Student's tails. A row that no world foretells, a collision or a crash, costs a Gaussian thousands
+    of nats: a few of them alone would say when to stop, and that is at once.
+    """
+    theta = put(theta, params)
+
+    def one(net: Net, block: Block, b: Batch) -> Array:
+        features = hidden(net.net, b.x, hypers.activation)
+        mean, logvar = read(dense(net.net[-1], features), net.low, net.high, net.floor)
+        each = jnp.sum(b.amount * student_nll(jnp.zeros(()), logvar, residual(b, mean)), -1)
+        if block.extras:
+            each += extra_loss(block, dense(net.extra, features), b)
+        return jnp.sum(b.weight * each) / jnp.sum(b.weight)
+
+    parts = [one(theta.state, kinds.of_state(), b.state), one(theta.reward, kinds.of_reward(), b.reward)]
+    ends = jnp.zeros(())
+    if b.ends:
+        each = cross_entropy(mlp(theta.ends, b.ends[0], "silu")[..., 0], b.ends[1])
+        ends = jnp.sum(b.state.weight * each) / jnp.sum(b.state.weight)
+    return jnp.stack([*parts, ends])
+
+
+def train(
+    keys: tuple[Key, Key],
+    hypers: Any,
+    world: tuple[Theta, Kinds, tuple[Array, ...]],
+    view: View,
+    valid: View,
+    fold: Fold,
+) -> tuple[Params, Array]:
+    """The member's trained parts, each net at its best held-out round, and their score together.
+
+    `keys` are its own and its fold's: which minibatches it sees alone, and which all members see. Means are
+    learned in units of gains, what there is left for the net to say: in units of the whole target a step of
+    the optimiser would overshoot, where the linear map already says nearly all.
+    """
+    theta, kinds, gains = world
+    params = trained(theta)
+    per_round = -(-hypers.updates // ROUNDS)
+    chunk = next(c for c in range(min(CHUNK, per_round), 0, -1) if per_round % c == 0)
+
+    def update(learner: Learner, at: tuple[View, Adam]) -> tuple[Learner, None]:
+        return descend(learner, at[1], loss, world, hypers, at[0], fold.size)[0], None
+
+    def many(learner: Learner, at: tuple[Key, Key, Array]) -> tuple[Learner, None]:
+        key, common, count = at
+        shape = (chunk, hypers.batch_size)
+        mine, ours = (jax.random.randint(k, shape, 0, fold.size) for k in (key, common))
+        index = fold.rows[jnp.where(jnp.arange(hypers.batch_size) < hypers.shared * hypers.batch_size, ours, mine)]
+        counts = count + jnp.arange(chunk)
+        rates = adam(counts, cosine(counts, hypers.lr, hypers.updates, hypers.final_lr), hypers.decay)
+        batches = jax.tree.map(lambda leaf: leaf[index], view)
+        # A copy of the inputs for each setting: were they shared, XLA would lay out the first layer of all
+        # settings as one product and transpose it at every update.
+        own = lambda b: b._replace(x=b.x + 0 * hypers.lr)
+        batches = batches._replace(state=own(batches.state), reward=own(batches.reward))
+        return jax.lax.scan(
+            update, learner, (batches, rates), unroll=min(UNROLL.get(jax.default_backend(), 1), chunk)
+        )
+
+    def round_(carry: Any, at: tuple[Key, Key, Array]) -> tuple[Any, None]:
+        learner, kept, lowest = carry
+        key, common, number = at
+        counts = number * per_round + jnp.arange(0, per_round, chunk)
+        mine, ours = (jax.random.split(k, per_round // chunk) for k in (key, common))
+        learner, _ = jax.lax.scan(many, learner, (mine, ours, counts))
+        nll = score(geared(learner.params, gains), theta, kinds, hypers, valid)
+        better = nll < lowest  # [3]  every net may be at its best in another round
+        kept = {
+            name: jax.tree.map(partial(jnp.where, better[i]), learner.params[name], kept[name])
+            for i, name in enumerate(("state", "reward", "ends"))
+        }
+        return (learner, kept, jnp.minimum(nll, lowest)), None
+
+    first = (start(params), params, jnp.full(3, jnp.inf))
+    mine, ours = (jax.random.split(k, ROUNDS) for k in keys)
+    (_, kept, lowest), _ = jax.lax.scan(round_, first, (mine, ours, jnp.arange(ROUNDS)))
+    return geared(kept, gains), lowest.sum()

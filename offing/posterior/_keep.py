@@ -1,0 +1,107 @@
+"""The ensemble's worlds as arrays and JSON, and back; no pickle."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ..types import BadInput, Posterior, Saved
+from . import _fit, _history
+from ._history import EPISODE
+from ._kinds import Kinds, Targets, Values
+from ._known import Known, Scale
+from ._world import Chance, Expect, Support, Theta, World
+
+
+class Rest(NamedTuple):
+    """What a posterior has beside its worlds."""
+
+    starts: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    folds: int
+
+
+class _Shape(NamedTuple):
+    """What of a setting shapes a net."""
+
+    width: int
+    depth: int
+    floor: float = 0.01
+    prior_scale: float = 0.0
+    init_diversity: float = 1.0
+
+
+def save(posterior: Posterior) -> Saved:
+    """The worlds' arrays in the order of their tree, and what that tree is made of."""
+    theta, expect = posterior.theta, posterior.moments
+    assert isinstance(theta, Theta)
+    assert isinstance(expect, Expect)
+    world, net = expect.world, theta.state.net
+    arrays = {f"theta.{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(theta))}
+    arrays |= {name: np.asarray(getattr(posterior, name)) for name in ("starts", "low", "high")}
+    rest = {
+        "activation": world.activation,
+        "kinds": world.kinds._asdict(),
+        "width": int(net[0].bias.shape[-1]),
+        "depth": len(net) - 1,
+        "inputs": int(theta.scale.in_mean.shape[-1]),
+        "actions": posterior.task.actions.width,
+        "priors": bool(theta.state.prior),
+        "table": int(theta.chance.z.shape[1]),
+        "members": posterior.members,
+        "folds": posterior.folds,
+    }
+    return Saved(arrays, rest)
+
+
+def load(saved: Saved) -> tuple[Theta, World, Rest]:
+    """What `save` kept; BadInput if arrays are missing or of another shape."""
+    rest, arrays = saved.rest, saved.arrays
+    pairs = lambda name: tuple((each[0], each[1]) for each in rest["kinds"][name])
+    kinds = Kinds(**{**rest["kinds"], "gates": pairs("gates"), "choices": pairs("choices")})
+    kinds = kinds._replace(whole=tuple(kinds.whole))
+    shape = jax.eval_shape(lambda: _blank(rest, kinds))
+    leaves, tree = jax.tree.flatten(shape)
+    found = [arrays.get(f"theta.{i}") for i in range(len(leaves))]
+    for leaf, array in zip(leaves, found, strict=True):
+        if array is None or tuple(array.shape) != tuple(leaf.shape):
+            raise BadInput("the worlds' arrays are damaged or of another version")
+    theta = jax.tree.unflatten(tree, [jnp.asarray(array) for array in found])
+    edges = (np.asarray(arrays[name]) for name in ("starts", "low", "high"))
+    return theta, World(rest["activation"], kinds), Rest(*edges, folds=int(rest["folds"]))
+
+
+def _blank(rest: dict[str, Any], kinds: Kinds) -> Theta:
+    """Worlds of that shape, of no content."""
+    width, inputs = kinds.width, rest["inputs"]
+    zeros = jnp.zeros
+    linear = lambda i, o: Known(_fit.Layer(zeros((o, i)), zeros(o)), zeros(o))
+    values = Values(zeros((2, width)), zeros(len(kinds.gates)), zeros((len(kinds.choices), _most(kinds))))
+    remembers = kinds.history == EPISODE
+    step = _history.Innovate(
+        _fit.Layer(zeros((width + 1, width + rest["actions"])), zeros(width + 1)),
+        *(zeros(width + rest["actions"]),) * 2,
+        *(zeros(width + 1),) * 2,
+    )
+    ready = _fit.Ready(zeros((1, 0)), values, Targets(*(zeros((1, 0)),) * 4), step if remembers else ())
+    scale = Scale(zeros(inputs), zeros(inputs), zeros(width + 1), zeros(width + 1))
+    known = (linear(inputs, width), linear(inputs + width + 1, 1))
+    key = jax.random.key(0)
+    theta = _fit.init(key, key, _Shape(rest["width"], rest["depth"]), kinds, scale, known, ready)
+    if not rest["priors"]:
+        theta = theta._replace(state=theta.state._replace(prior=()), reward=theta.reward._replace(prior=()))
+    ways = kinds.of_state().ways + kinds.of_reward().ways
+    table = rest["table"]
+    chance = Chance(
+        zeros((table, width + 1)), zeros((table, ways)), zeros((table, ways)), zeros(width + 1), zeros(())
+    )
+    theta = theta._replace(chance=chance, support=Support(zeros(width + 1), zeros(width + 1), zeros(())))
+    return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (rest["members"], *leaf.shape)), theta)
+
+
+def _most(kinds: Kinds) -> int:
+    return max((n for _, n in kinds.choices), default=0)

@@ -1,0 +1,193 @@
+"""What kind of number each column is, asked of the log before any net is trained.
+
+Columns of the next observation, and the reward as the last of them, are told apart by the values that they take:
+
+    choice   a few values and no others: a switch, a gear, a reward that is paid or not
+    gate     one value again and again, and others besides: a set-point that stays where it is until it jumps, a
+             force that is nought unless something touches. Whether it leaves that value is drawn first
+    wall     the largest or smallest value again and again: a limit of speed, the end of a rail
+    whole    whole numbers, many of them: counts
+    amount   everything else
+
+A Gaussian's mean lies between two values of a switch and beside the usual value of a force: a world that goes on
+from there is soon where no log has been.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..types import Array, Dataset
+
+FEW = 8  # values of a column that takes no others
+TIMES = 25  # rows to a value, at least: in a short log every column takes few
+OFTEN = 0.05  # share of rows at one value, from which on a column has a gate; and of rows elsewhere
+TIES = 3  # rows that share the very largest or smallest value of a column: it stops there, and is a wall
+STAYS, USUAL = "stays", "usual"
+
+
+class Kinds(NamedTuple):
+    """The kinds of a log's columns; hashable, since they shape the program. Outputs 0 ... S - 1 are the columns of
+    the next observation, output S is the reward.
+    """
+
+    width: int  # S
+    terminates: bool = False  # whether anything in the log ended
+    walls: bool = False  # whether any column stops
+    gates: tuple[tuple[int, str], ...] = ()  # outputs with a gate, and whether they stay or take a usual value
+    choices: tuple[tuple[int, int], ...] = ()  # outputs that choose, and among how many values
+    whole: tuple[int, ...] = ()
+    history: str = "none"  # what a world remembers of an episode (`_history`)
+
+    def of_state(self) -> Block:
+        return Block(
+            self.width,
+            tuple((c, kind) for c, kind in self.gates if c < self.width),
+            tuple((c, n) for c, n in self.choices if c < self.width),
+        )
+
+    def of_reward(self) -> Block:
+        return Block(
+            1,
+            tuple((0, kind) for c, kind in self.gates if c == self.width),
+            tuple((0, n) for c, n in self.choices if c == self.width),
+        )
+
+
+class Block(NamedTuple):
+    """The kinds of the outputs of one net."""
+
+    width: int
+    gates: tuple[tuple[int, str], ...]
+    choices: tuple[tuple[int, int], ...]
+
+    @property
+    def most(self) -> int:
+        """Values of the output that takes most, among those that choose."""
+        return max((n for _, n in self.choices), default=0)
+
+    @property
+    def extras(self) -> int:
+        """Logits beside means and variances: one a gate, `most` a choice."""
+        return len(self.gates) + len(self.choices) * self.most
+
+    @property
+    def ways(self) -> int:
+        """Outputs of which something is drawn that is not an amount: gates, then choices."""
+        return len(self.gates) + len(self.choices)
+
+
+class Values(NamedTuple):
+    """The values behind the kinds, as numbers."""
+
+    walls: np.ndarray | Array  # [2, S]  where columns stop, infinite where they do not
+    usual: np.ndarray | Array  # [G]  the usual value of each gate; of one that stays, unused
+    levels: np.ndarray | Array  # [C, K]  values of each choice, the last repeated
+
+
+class Targets(NamedTuple):
+    """Every row in terms of the kinds."""
+
+    amount: np.ndarray | Array  # [N, S + 1]  1 where the output is an amount, so that means and variances learn it
+    moved: np.ndarray | Array  # [N, G]  1 where a gate was left
+    chosen: np.ndarray | Array  # [N, C]  which value of a choice
+    held: (
+        np.ndarray | Array
+    )  # [N, S + 1]  1 or -1 where the output stands at a wall, high or low; [N, 0] if none does
+
+
+def kinds_of(data: Dataset, history: str = "none") -> tuple[Kinds, Values, Targets]:
+    """The kinds of the rows in use, the values behind them, and all rows in terms of them."""
+    rows, steps = data.rows, data.steps
+    obs, after = np.asarray(steps.obs), np.asarray(steps.next_obs)
+    reward = np.asarray(steps.reward)
+    width = obs.shape[1]
+    walls = stops(after[:rows])
+    gates, usual, choices, levels, whole = [], [], [], [], []
+    for c in range(width + 1):
+        now = obs[:rows, c] if c < width else None
+        next_ = after[:rows, c] if c < width else reward[:rows]
+        values = few_values(next_, now)
+        if values is not None:
+            choices.append((c, len(values)))
+            levels.append(values)
+            continue
+        if c < width and np.all(next_ == np.round(next_)):
+            whole.append(c)
+        gate = _gate(next_, now)
+        if gate is not None:
+            gates.append((c, gate[0]))
+            usual.append(gate[1])
+    kinds = Kinds(
+        width,
+        bool(np.any(np.asarray(steps.done)[:rows])),
+        bool(np.isfinite(walls).any()),
+        tuple(gates),
+        tuple(choices),
+        tuple(whole),
+        history,
+    )
+    most = max((len(v) for v in levels), default=0)
+    padded = [np.pad(v, (0, most - len(v)), "edge") for v in levels]
+    values = Values(
+        walls, np.asarray(usual, np.float32), np.asarray(padded, np.float32).reshape(len(levels), most)
+    )
+    return kinds, values, targets(kinds, values, obs, np.concatenate([after, reward[:, None]], 1))
+
+
+def targets(kinds: Kinds, values: Values, obs: np.ndarray, after: np.ndarray) -> Targets:
+    """Rows in terms of the kinds: obs [N, S], after [N, S + 1] with the reward last."""
+    rows, width = len(obs), kinds.width
+    amount = np.ones((rows, width + 1), np.float32)
+    moved = np.zeros((rows, len(kinds.gates)), np.float32)
+    for g, (c, kind) in enumerate(kinds.gates):
+        stands = after[:, c] == (obs[:, c] if kind == STAYS else np.asarray(values.usual)[g])
+        moved[:, g] = ~stands
+        amount[:, c] = ~stands
+    chosen = np.zeros((rows, len(kinds.choices)), np.int32)
+    for i, (c, n) in enumerate(kinds.choices):
+        level = np.asarray(values.levels)[i, :n]
+        chosen[:, i] = np.abs(after[:, c, None] - level).argmin(1)
+        amount[:, c] = 0.0
+    held = np.zeros((rows, 0), np.float32)
+    if kinds.walls:
+        low, high = np.asarray(values.walls)
+        sides = (after[:, :-1] == high).astype(np.float32) - (after[:, :-1] == low)
+        held = np.pad(sides, ((0, 0), (0, 1)))
+    return Targets(amount, moved, chosen, held)
+
+
+def few_values(after: np.ndarray, obs: np.ndarray | None) -> np.ndarray | None:
+    """The values of a column that takes few and no others, or None."""
+    few = min(FEW, len(after) // TIMES)
+    if len(np.unique(after[:: max(1, len(after) // 1_000)])) > few:  # a glance shows most to be amounts
+        return None
+    seen = np.unique(after) if obs is None else np.union1d(obs, after)
+    return seen.astype(np.float32) if 0 < len(seen) <= max(few, 1) else None
+
+
+def _gate(after: np.ndarray, obs: np.ndarray | None) -> tuple[str, float] | None:
+    """How a column stands at one value, and at which, if it often does and often does not."""
+    often = lambda share: OFTEN <= share <= 1 - max(OFTEN / 10, TIMES / len(after))
+    if obs is not None:
+        stays = after == obs
+        seen, counts = np.unique(after[stays], return_counts=True)
+        if often(stays.mean()) and counts.max() < 0.9 * stays.sum():  # else it stands at one value: see below
+            return STAYS, 0.0
+    seen, counts = np.unique(after, return_counts=True)
+    most = counts.argmax()
+    return (USUAL, float(seen[most])) if often(counts[most] / len(after)) else None
+
+
+def stops(after: np.ndarray) -> np.ndarray:
+    """Where each column stops [2, S], or infinity.
+
+    A continuous quantity takes its very largest value once, unless something holds it there. Nets round such a
+    corner off, and can be far out where the log says exactly where the state will be.
+    """
+    low, high = after.min(0), after.max(0)
+    many = lambda edge: np.sum(after == edge, 0) >= TIES
+    walls = [np.where(many(low), low, -np.inf), np.where(many(high), high, np.inf)]
+    return np.stack(walls).astype(np.float32)

@@ -1,0 +1,154 @@
+"""Randomised-prior ensemble: a log in, a stack of worlds out (Osband et al., 2018; Chua et al., 2018).
+
+World m has one net for the change of state y and one for the reward, which also reads where the step led, each
+
+    y | x ~ N(linear * B x + f_m(x) + prior_scale * gain * p_m(x), exp(xi_m(x))),    p_m drawn at random and frozen
+
+    loss_m = E_i w_m(i) sum_d [ (y_d + jitter * e_m(i) - mean_d)^2 / exp((1 - beta) * xi_d)    to the mean
+                                + xi_d + (y_d + ... - mean_d)^2 / exp(xi_d) ]                to the variance
+             + clamp * sum_d (xi_max - xi_min)  +  ridge / rows * |f_m|^2
+
+in units of the log's own scale, with B the least-squares map of the fold's rows, a prior mean from which the nets
+need learn only what bends; xi softly clamped; where a column of the state stops at a wall the mean may lie beyond
+it at no cost, and is read no further than the wall; w_m the weights of a Bayesian bootstrap over episodes, so that
+worlds differ by what other episodes would have changed; and e_m a fixed draw of target noise. The two halves of
+the likelihood are kept apart: the variance reads the mean's features and does not shape them, or else rows that
+are hard to fit are called noise and left alone (Seitzer et al., 2022). Outputs that take few values, or stand at
+one, have logits beside (`_kinds`). With linear f and p, jitter at the noise's size and ridge at the prior's
+precision,
+the members are exact draws from the conjugate posterior; the tests hold them to `linear.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ...data import Split, ranges
+from ...hypers import hypers
+from ...types import Array, Dataset, Fitted, Key, Posterior, Prepared, Task, WorldModel
+from .. import _history, _keep, _space
+from .._calibrate import calibrate
+from .._fit import Ready, fit_folds
+from .._history import EPISODE, NONE
+from .._kinds import Kinds, Targets, Values, kinds_of
+from .._tells import past_tells
+from .._world import Chance, Expect, Sample, Support, Theta, World
+
+MARGIN = 0.1  # widths of the log's range by which a state may leave it
+
+
+@hypers
+class Hypers:
+    """phi_I, the model, and phi_II, the inference. Sizes and rates: the paper's table for Brax and D4RL."""
+
+    width: int = 200
+    depth: int = 3
+    activation: str = "relu"
+    batch_size: int = 256
+    updates: int = 20_000
+    lr: float = 1e-3
+    rates: tuple[float, ...] = (1.0,)  # times lr that `choose_posterior` tries, before all else
+    span: float = 1.0  # members' own rates lie between lr / span and lr * span
+    final_lr: float = 0.1  # of lr, at the end of the cosine
+    decay: float = 2.5e-5
+    clamp: float = 0.01
+    beta: float = 1.0  # 0: rows count by their likelihood; 1: every row counts alike
+    floor: float = 0.01  # least standard deviation, relative to the target's
+    linear: float = 1.0  # weight of the least-squares map that the nets start from: 0 as in the paper
+    members: int = 10  # worlds per fold
+    elites: int = 8  # of them kept, by held-out likelihood
+    folds: int = 2  # disjoint sets of episodes: one to plan in, one to judge in
+    init_diversity: float = 1.0  # share of a member's initial weights that is its own: 1 as in the paper
+    shared: float = 0.0  # share of a minibatch's rows that all members see: 0 none, 1 all
+    prior_scale: float = 0.0
+    bootstrap: float = 1.0  # 0: all episodes count alike; 1: Bayesian bootstrap over episodes
+    jitter: float = 0.0  # target noise, relative to the target's scale
+    ridge: float = 0.0  # prior precision of the trained weights
+
+
+def prepare(data: Dataset, task: Task, history: str | None = None) -> Prepared:
+    """The kinds of the columns, and every row in terms of them; with `history` None the log says what it takes."""
+    del task
+    step = _history.innovate(data)
+    memory = _history.recall(data, step)
+    features = np.asarray(_history.features(memory, jnp.asarray(data.steps.obs)))
+    if history is None:
+        history = EPISODE if past_tells(data, features) else NONE
+    kinds, values, targets = kinds_of(data, history)
+    past = features if history == EPISODE else features[:, :0]
+    return Prepared(kinds, Ready(past, values, targets, step if history == EPISODE else ()))
+
+
+def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, arrays: Ready, shape: Kinds) -> Fitted:
+    """The ensemble for one setting. Pure: `vmap` it over settings, seeds and splits."""
+    return fit_folds(key, hypers, data, split, arrays, shape)
+
+
+def posterior(fitted: Fitted, hypers: Hypers, prepared: Prepared, data: Dataset, task: Task) -> Posterior:
+    """The fitted worlds as a Posterior, with starts and the range that the log supports; not yet calibrated."""
+    theta: Theta = fitted.theta
+    silent = not np.any(np.asarray(theta.state.prior_scale))
+    if silent:  # would be computed at every step of every rollout
+        theta = theta._replace(state=theta.state._replace(prior=()), reward=theta.reward._replace(prior=()))
+    low, high = (jnp.asarray(edge) for edge in ranges(data))
+    members, kinds = theta.state.floor.shape[0], prepared.shape
+    ways = kinds.of_state().ways + kinds.of_reward().ways
+    every = lambda leaf: jnp.broadcast_to(jnp.asarray(leaf), (members, *np.shape(leaf)))
+    none = Chance(
+        np.zeros((1, kinds.width + 1), np.float32),
+        np.zeros((1, ways), np.float32),
+        np.ones((1, ways), np.float32),
+        np.ones(kinds.width + 1, np.float32),
+        np.float32(1.0),
+    )
+    theta = theta._replace(
+        chance=jax.tree.map(every, none), support=jax.tree.map(every, Support(low, high, np.float32(MARGIN)))
+    )
+    return assemble(theta, World(hypers.activation, kinds), data.starts, low, high, task, hypers.folds)
+
+
+def assemble(
+    theta: Theta, world: World, starts: Array, low: Array, high: Array, task: Task, folds: int
+) -> Posterior:
+    """A posterior of the ensemble's kind."""
+    terminates = bool(theta.ends) or task.done is not None
+    remembers = world.kinds.history == EPISODE
+    return Posterior(
+        theta=theta,
+        starts=jnp.asarray(starts),
+        low=jnp.asarray(low),
+        high=jnp.asarray(high),
+        sample=Sample(world, task, terminates),
+        task=task,
+        moments=Expect(world, task),
+        begin=world.begin,
+        recall=_recall if remembers else None,
+        folds=folds,
+        terminates=terminates,
+    )
+
+
+def _recall(theta: Theta, data: Dataset) -> Any:
+    assert theta.innovate != ()
+    return _history.recall(data, theta.innovate)
+
+
+def save(posterior: Posterior) -> Any:
+    """The worlds as arrays, and what shapes them as JSON."""
+    return _keep.save(posterior)
+
+
+def load(saved: Any, task: Task) -> Posterior:
+    """What `save` kept, as a posterior again."""
+    theta, world, rest = _keep.load(saved)
+    return assemble(theta, world, rest.starts, rest.low, rest.high, task, rest.folds)
+
+
+space = _space.space(Hypers)
+model = WorldModel("ensemble", Hypers, space, prepare, fit, posterior, save, load, calibrate)
+
+__all__ = ["Hypers", "Kinds", "Targets", "Values", "fit", "model", "posterior", "prepare"]
