@@ -18,8 +18,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-
 import offing.posterior.ensemble as ensemble
+
 from offing.data import split
 from offing.hypers import stack
 from offing.types import Dataset, Transition

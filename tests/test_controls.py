@@ -9,13 +9,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from offing.posterior.spaces import SMALL
 
 import offing
 from offing.data import Log, behaviour, broken
 from offing.pil import PIL
 from offing.planner.rppo import SMALL as PLAN
 from offing.posterior import linear
-from offing.posterior.spaces import SMALL
 from offing.tune.candidates import pad_starts
 from offing.tune.choose import refit
 from offing.types import Box, Dataset, Policy, Task, Transition

@@ -9,12 +9,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from offing.posterior.spaces import SMALL
 
 import offing
 from offing.data import Log, behaviour
 from offing.data.inspect import inspect
 from offing.data.rules import Rules, rules
-from offing.posterior.spaces import SMALL
 from offing.report.health import Check, checks
 from offing.tune.candidates import pad_starts
 from offing.tune.choose import choose_posterior

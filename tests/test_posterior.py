@@ -9,16 +9,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from offing.posterior._levels import levels, snapped
+from offing.posterior.spaces import SCALES as NAMES
+from offing.posterior.spaces import space
+from offing.tune._held import certain, unseen
 
 from offing.data import Split, load, split
 from offing.nets import ACTIVATIONS, Layer, dense, hidden, hidden_half, mlp_init, soft_clamp, student_nll
 from offing.posterior import _known, _world, ensemble, linear, walk
-from offing.posterior._levels import levels, snapped
 from offing.posterior.replay import FEWEST, SCALES, replay, segments
-from offing.posterior.spaces import SCALES as NAMES
-from offing.posterior.spaces import space
 from offing.tune import sweep as sweeping
-from offing.tune._held import certain, unseen
 from offing.tune.choose import best, rated
 from offing.tune.run import Run
 from offing.types import BadInput, Box, Dataset, Posterior, Predict, Task, Transition
