@@ -4,6 +4,7 @@ Each is a small experiment of its own in numpy, so that a picture shows what hap
 """
 
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 
@@ -16,7 +17,7 @@ from matplotlib.figure import Figure
 
 OUT = Path(__file__).parents[1] / "docs" / "concepts" / "img"
 INK, WORLD, TRUTH, PLAN = "#37474f", "#26a69a", "#37474f", "#ef6c00"
-STYLE = {
+STYLE: Any = {  # matplotlib names its keys by a type of its own
     "svg.hashsalt": "offing",
     "font.size": 10,
     "axes.spines.top": False,
@@ -110,7 +111,7 @@ def held_out() -> Figure:
     best = training.argmax(1)
     pick = np.arange(runs), best
     figure, axes = plt.subplots(figsize=(7, 3))
-    edges = np.linspace(-3, 4, 71)
+    edges = list(np.linspace(-3, 4, 71))
     axes.hist(training[pick] - true[pick], edges, color=PLAN, alpha=0.7, label="in the worlds it was planned in")
     axes.hist(other[pick] - true[pick], edges, color=WORLD, alpha=0.7, label="in held-out worlds")
     axes.axvline(0, color=TRUTH, ls="--", lw=1.2)
