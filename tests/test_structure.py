@@ -25,6 +25,7 @@ TOO_MANY: set[str] = {
     "offing/tune/trials.py:try_all",
     "offing/value/_critic.py:fit",
     "offing/value/dice.py:fit",
+    "offing/value/predictive.py:predictive",
 }
 PRIVATE: set[str] = {
     "offing/online/driven.py -> offing.value._foreign",

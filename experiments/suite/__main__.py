@@ -112,6 +112,10 @@ def table(given: argparse.Namespace) -> int:
     from .table import read
     from .words import printed
 
+    missing = [str(place) for place in given.records if not place.exists()]
+    if missing:
+        print(f"{missing[0]}: no such file or folder of records")
+        return 2
     print(printed(read(given.records)))
     return 0
 

@@ -1,13 +1,15 @@
 """The product, as the suite uses it: the only file here that imports `offing`, and its public surface alone.
 
-`plan` is the command `offing sorel` and the files that it leaves; `judge` is `offing.evaluate`.
+`plan` is `offing.sorel`, or where that still takes a key, the command `offing sorel` and the files that it leaves;
+`judge` is `offing.evaluate`.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +19,7 @@ from .play import Mind
 from .tasks import Act, Choices, Task
 
 LEVELS = (0.5, 0.9, 0.99)
+METHODS = ("predictive", "fqe")
 Given = Mapping[str, Any]  # a log by columns, as `offing.load` takes it
 Numbers = dict[str, Any]  # what goes into a record: numbers, words, and lists and dicts of them
 
@@ -68,26 +71,75 @@ def versions() -> dict[str, str]:
 
 
 def plan(log: Given, task: Task, scale: str, seed: int, out: Path) -> Planned:
-    """`offing sorel` on a log; its result is read from what it left in `out`."""
-    from offing.__main__ import main
+    """What `offing sorel` makes of a log; it keeps its files in `out`, and goes on from there."""
+    import offing
 
     out.mkdir(parents=True, exist_ok=True)
-    file = out / "log.npz"
+    if _is_door(offing.sorel):
+        return _through_the_door(offing.load(dict(log)), scale, seed, out)
+    return _by_command(log, task, scale, seed, out)
+
+
+def _is_door(function: Any) -> bool:
+    """Whether this is the function that takes a log and returns a result that can say all; it once took a key."""
+    return next(iter(inspect.signature(function).parameters)) == "log"
+
+
+def _through_the_door(log: Any, scale: str, seed: int, out: Path) -> Planned:
+    import offing
+
+    door: Any = offing.sorel
+    result = door(log, scale=scale, seed=seed, out=out / "sorel")
+    said = result.to_json()
+    promise = _own(said["return"])
+    promise = promise._replace(intervals={f"{level:g}": tuple(result.interval(level)) for level in LEVELS})
+    return Planned(
+        verdict=str(result.verdict),
+        reasons=list(result.reasons),
+        promise=promise,
+        value=_own(said["value"]),
+        behaviour=said["behaviour"],
+        worlds=_worlds(said),
+        mind=Mind(lambda obs, reward, state: result.policy.predict(obs, state, reward=reward)),
+        seconds=float(result.seconds),
+    )
+
+
+def _own(found: Numbers) -> Promise:
+    """A promise at its own level, with all numbers and terms that stand beside it."""
+    terms = {name: part for name, part in found.items() if name != "worlds" and _small(part)}
+    return Promise(found["median"], {f"{found['level']:g}": tuple(found["interval"])}, terms)
+
+
+def _small(part: Any) -> bool:
+    return isinstance(part, (int, float, dict))
+
+
+def _worlds(said: Numbers) -> Numbers:
+    """What a result says of its worlds: the loss of information by column, the support, and what calibrates it."""
+    wanted = ("pil", "support", "calibration", "evidence", "checks", "columns_predicted", "guaranteed")
+    return {name: said[name] for name in wanted if said.get(name) is not None}
+
+
+def _by_command(log: Given, task: Task, scale: str, seed: int, out: Path) -> Planned:
+    from offing.__main__ import main
+
+    file, folder = out / "log.npz", out / "sorel"
     if not file.exists():
         arrays: dict[str, Any] = {name: np.asarray(column) for name, column in log.items()}
         np.savez(file, **arrays)
-    code = main(["sorel", str(file), "--scale", scale, "--seed", str(seed), "--out", str(out / "sorel")])
+    code = main(["sorel", str(file), "--scale", scale, "--seed", str(seed), "--out", str(folder)])
     if code not in (0, 3, 4):
         raise RuntimeError(f"offing sorel ended with exit code {code}")
-    said = json.loads((out / "sorel" / "result.json").read_text())
+    said = json.loads((folder / "result.json").read_text())
     return Planned(
         verdict=said["verdict"]["word"],
         reasons=list(said["verdict"]["reasons"]),
-        promise=_saved(out / "sorel", said, "return"),
-        value=_saved(out / "sorel", said, "value"),
+        promise=_saved(folder, said, "return"),
+        value=_saved(folder, said, "value"),
         behaviour=said["behaviour"],
-        worlds={"pil": said.get("pil"), "support": said.get("support"), "calibration": said.get("calibration")},
-        mind=_mind(out / "sorel", task),
+        worlds=_worlds(said),
+        mind=_mind(folder, task),
         seconds=float(said.get("seconds", 0.0)),
     )
 
@@ -149,18 +201,19 @@ def judge(log: Given, policies: Mapping[str, Act], scale: str, seed: int) -> dic
     import jax
 
     import offing
-    from offing.value.foreign import foreign
 
-    loaded = offing.load(dict(log))
-    width = np.shape(log["obs"])[1]
-    theirs = {name: foreign(act, loaded.task, width, name, trace=False) for name, act in policies.items()}
-    if next(iter(inspect.signature(offing.evaluate).parameters)) == "log":
-        door: Any = offing.evaluate
-        found: Any = door(loaded, theirs, methods=("predictive", "fqe"), scale=scale, seed=seed)
+    loaded, width = offing.load(dict(log)), np.shape(log["obs"])[1]
+    door: Any = offing.evaluate
+    if _is_door(door):
+        named = {name: _plain(act) for name, act in policies.items()}
+        found = _heard(lambda: door(loaded, named, scale=scale, seed=seed, methods=METHODS))
     else:
-        models = offing.space(scale, loaded.data.rows)
-        key = jax.random.key(seed)
-        found = offing.evaluate(key, loaded, models, theirs, ("predictive", "fqe"), seed, scale)
+        from offing.value.foreign import foreign
+
+        theirs = {name: foreign(_plain(act), loaded.task, width, name) for name, act in policies.items()}
+        found = door(
+            jax.random.key(seed), loaded, offing.space(scale, loaded.data.rows), theirs, METHODS, seed, scale
+        )
     return {
         name: {
             method: Judged(_promise(one.estimate), None if one.returns is None else _promise(one.returns))
@@ -168,6 +221,31 @@ def judge(log: Given, policies: Mapping[str, Act], scale: str, seed: int) -> dic
         }
         for name, methods in found.estimates.items()
     }
+
+
+def _plain(act: Act) -> Act:
+    """A policy that only the host can ask: numbers in and out are numpy's."""
+    return lambda obs: np.asarray(act(np.asarray(obs)))
+
+
+def _heard(call: Callable[[], Any]) -> Any:
+    """What `offing.tune.evaluate.evaluate` returned while something was called.
+
+    The door's result has intervals at one level alone; the part behind it has estimates, which know all levels.
+    """
+    parts: Any = importlib.import_module("offing.tune.evaluate")
+    plain, heard = parts.evaluate, []
+
+    def listening(*given: Any, **named: Any) -> Any:
+        heard.append(plain(*given, **named))
+        return heard[-1]
+
+    parts.evaluate = listening
+    try:
+        call()
+    finally:
+        parts.evaluate = plain
+    return heard[-1]
 
 
 def _promise(estimate: Any) -> Promise:
