@@ -410,7 +410,7 @@ def test_paths_that_lead_nowhere(tmp_path):
 def test_samples_that_are_not_there(name):
     line = said(name)
     assert line.startswith(f"{name}: no such sample")
-    assert "offing:cartpole, offing:pendulum" in line
+    assert "offing:cartpole, offing:coldstore, offing:pendulum" in line
 
 
 def test_names_with_a_line_break_still_make_one_line():

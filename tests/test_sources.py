@@ -508,16 +508,16 @@ def table(**changes):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"reward": ["a"] * 17}, ["'reward'", "string", "not numbers"]),
-        ({"reward": pa.array(["a"] * 17).dictionary_encode()}, ["'reward'", "string", "a number"]),
+        ({"reward": ["a"] * 17}, ["'reward'", "words", "not numbers"]),
+        ({"reward": pa.array(["a"] * 17).dictionary_encode()}, ["'reward'", "words", "a formula"]),
         ({"reward": pa.array([1.0] * 9 + [None] * 8)}, ["'reward', row 9", "empty"]),
         ({"reward": [float(i) if i != 11 else np.nan for i in range(17)]}, ["'reward', row 11", "nan"]),
         ({"obs_0": [1.0] * 16 + [1e300]}, ["'obs', row 16", "beyond"]),
         ({"obs_1": [{"a": 1}] * 17}, ["'obs_1'", "struct", "flatten"]),
         ({"obs_1": [b"a"] * 17}, ["'obs_1'", "binary", "encoder"]),
         ({"obs_1": [[1.0, 2.0]] * 17}, ["'obs_1'", "a list per row"]),
-        ({"reward": np.zeros(17, "datetime64[s]")}, ["'reward'", "timestamp"]),
-        ({"episode": ["one"] * 17}, ["'episode'", "string"]),
+        ({"reward": np.zeros(17, "datetime64[s]")}, ["'reward'", "dates"]),
+        ({"episode": ["one"] * 16 + [None]}, ["'episode'", "row 16", "empty"]),
         ({"episode": [0.5] * 17}, ["'episode', row 0", "whole number"]),
         ({"terminated": [2] * 17}, ["'terminated', row 0", "2 where 0 or 1"]),
     ],
@@ -552,7 +552,7 @@ def test_a_csv_names_the_cell(tmp_path):
     for row, cell, words in (
         (3, "abc", ["row 3", "'abc'"]),
         (16, "", ["row 16", "empty"]),
-        (9, "nan", ["row 9", "missing"]),
+        (9, "nan", ["row 9", "empty"]),
     ):
         cells = lines[row + 1].split(",")
         cells[5] = cell

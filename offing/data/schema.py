@@ -6,7 +6,7 @@ import json
 import math
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -15,6 +15,9 @@ import numpy as np
 from ..types import BadInput
 
 Names = str | tuple[str, ...] | None
+Numbers = Mapping[str, float] | None
+Words = Mapping[str, str] | None
+Choices = Mapping[str, tuple[str | int | float | bool, ...]] | None
 WIDE = ("obs", "action", "next_obs")  # roles that several columns may fill together
 ALIASES = {
     "obs": ("obs", "observation", "observations", "state", "states"),
@@ -29,6 +32,12 @@ ALIASES = {
 }
 ROLES = tuple(ALIASES)
 NEEDED = ("obs", "action", "reward")
+SHAPING = (
+    *("unit", "time", "every", "per", "gap", "starts_when", "window", "yes_no", "categories", "cyclic", "lags"),
+    *("differences", "exogenous", "leave_out", "fill", "choices", "action_at"),
+)
+NEEDS = {"time_format": "time", "every": "time", "per": "time", "gap": "time", "resample": "every"}
+DRAFTS = "offing inspect DATA --write-schema FILE.toml drafts one"
 FAMILY = re.compile(r"(.+?)[_.\[/-]?(\d+)\]?")  # obs_0, observation.0, obs[0], obs0
 QUESTION = (
     'whole numbers: choices or amounts? State actions = "discrete" or actions = "box" in the schema '
@@ -40,19 +49,45 @@ QUESTION = (
 class Schema:
     """Which column is what, in the log's own names; what is None is read off the log, and said."""
 
+    # Whose rows are whose, and when
+    unit: Names = None  # columns that tell machines, patients or sites apart; "none": there is one alone
+    time: str | None = None  # rows are ordered by it, within units
+    time_format: str | None = None  # as in strptime, where a form is ambiguous: "%d.%m.%Y %H:%M"
+    every: str | None = None  # resample to steps of this length: "15min"
+    resample: str | None = None  # "last" or "mean" of what fell into a step
+    # What is observed, done and earned
     obs: Names = None
     action: Names = None
-    reward: str | None = None
-    terminated: str | None = None  # true ends
-    truncated: str | None = None  # time-outs
-    episode: str | None = None
+    reward: str | None = None  # a column, or a formula over columns: "-cost - 10 * alarm - abs(next(temp) - temp)"
+    terminated: str | None = None  # true ends: a column, or a formula
+    truncated: str | None = None  # time-outs: a column, or a formula
+    # Episodes
+    episode: Names = None  # one column or several
+    per: str | None = None  # "hour", "day", "week" or "month": time-outs at its turn
+    gap: str | None = None  # "2h": after a longer pause an episode is a new one
+    starts_when: str | None = None  # "batch changes", or a formula that is true in an episode's first row
+    window: int | None = None  # one long run is cut into episodes of so many steps, which count as time-outs
     step: str | None = None
     next_obs: Names = None
     logp: str | None = None  # of the logged action under the behaviour
+    # How columns become numbers
+    yes_no: Names = None  # columns of yes and no, in whichever words
+    categories: Names = None  # columns whose words become a number each
+    other: Names = None  # categories whose unseen words are `other`; of the rest they are refused
+    cyclic: Numbers = None  # {hour = 24}: sine and cosine; hour, weekday, month, ... may be read off `time`
+    lags: Numbers = None  # {temp = 3}: values of the three rows before, too
+    differences: Numbers = None  # {temp = 1}: the change since so many rows before, too
+    exogenous: Names = None  # columns that no action changes: weather, price, the clock
+    leave_out: Names = None  # columns that nothing is to use
+    fill: Words = None  # {outdoor = "forward 4"}: or "mean", "indicator", "drop rows"
+    # Actions
     actions: str | None = None  # "discrete" or "box"
     n: int | None = None  # choices, if discrete
+    choices: Choices = None  # {speed = ["low", "mid", "high"]}: all there are, in order
     low: float | tuple[float, ...] | None = None  # of each action, if a box
     high: float | tuple[float, ...] | None = None
+    action_at: str | None = None  # "next row": the action of a row stands in the row after it
+    # The task
     horizon: int | None = None
     discount: float | None = None
     starts: tuple[tuple[float, ...], ...] | None = None  # observations that episodes begin in
@@ -64,16 +99,28 @@ class Schema:
             wanted = WANTED[item.name]
             if value is not None and not wanted[1](value):
                 raise BadInput(f"schema, '{item.name}': {_short(value)} where {wanted[0]} was expected")
-        if self.actions == "box" and self.n is not None:
-            raise BadInput("schema, 'n': belongs to discrete actions, and the schema says box")
+        if self.actions == "box" and (self.n is not None or self.choices is not None):
+            raise BadInput("schema, 'n' and 'choices': belong to discrete actions, and the schema says box")
         if self.actions == "discrete" and (self.low is not None or self.high is not None):
             raise BadInput("schema, 'low' and 'high': belong to a box, and the schema says discrete")
+        for key, needs in NEEDS.items():
+            if getattr(self, key) is not None and getattr(self, needs) is None:
+                raise BadInput(f"schema, '{key}': needs '{needs}', which names the column of times")
+        if self.next_obs is not None and (self.every or self.lags or self.differences):
+            raise BadInput(
+                "schema, 'next_obs': cannot stand beside 'every', 'lags' or 'differences'; leave it out"
+            )
         used: dict[str, str] = {}
         for role in ROLES:
             for column in self.names(role):
                 if column in used:
                     raise BadInput(f"schema, '{role}': column {column!r} is already '{used[column]}'")
                 used[column] = role
+
+    @property
+    def shapes(self) -> bool:
+        """Whether it asks for more than columns of numbers: rows are then ordered, filled and encoded."""
+        return any(getattr(self, key) is not None for key in SHAPING) or isinstance(self.episode, tuple)
 
     def names(self, role: str) -> tuple[str, ...]:
         """The columns that fill a role, in order."""
@@ -104,6 +151,8 @@ def _plain(value: Any) -> Any:
         value = value.tolist()
     if isinstance(value, (list, tuple)):
         return tuple(_plain(item) for item in value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
     return value.item() if isinstance(value, np.generic) else value
 
 
@@ -135,10 +184,63 @@ def _table(value: Any) -> bool:
     return isinstance(value, tuple) and bool(value) and all(map(_row, value)) and len({*map(len, value)}) == 1
 
 
-WANTED = {
+FILLING = re.compile(r"(forward)\s*(\d+)?|mean|indicator|drop rows")
+
+
+def _filling(value: Any) -> bool:
+    return isinstance(value, str) and FILLING.fullmatch(value) is not None
+
+
+def _mapping(of: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, dict) and bool(value) and all(map(of, value.values()))
+
+
+def _choices(value: Any) -> bool:
+    return isinstance(value, tuple) and 2 <= len(value) <= 1_000 and len(set(value)) == len(value)
+
+
+def _one_of(*words: str) -> tuple[str, Callable[[Any], bool]]:
+    return " or ".join(f'"{word}"' for word in words), lambda value: value in words
+
+
+def _span(value: Any) -> bool:
+    return isinstance(value, str) and span(value) is not None
+
+
+SPAN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(s|sec|min|m|h|hour|hours|d|day|days|w|ms)?\s*")
+UNITS = {"ms": 1e-3, "s": 1, "sec": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
+UNITS |= {"hour": 3600, "hours": 3600, "day": 86_400, "days": 86_400}
+
+
+def span(text: str) -> float | None:
+    """Seconds that a text such as "15min" or "2h" means, or the number itself where times are numbers."""
+    found = SPAN.fullmatch(text)
+    if not found or float(found[1]) <= 0:
+        return None
+    return float(found[1]) * UNITS[found[2] or "s"]
+
+
+_PAUSE = ('a length of time such as "15min", "2h" or "1d"', _span)
+_NAMES = ("a column's name or a list of them", _names)
+WANTED: dict[str, tuple[str, Callable[[Any], bool]]] = {
     **{role: ("a column's name", _name) for role in ROLES},
-    **{role: ("a column's name or a list of them", _names) for role in WIDE},
-    "actions": ('"discrete" or "box"', lambda value: value in ("discrete", "box")),
+    **{role: _NAMES for role in WIDE},
+    **{key: _NAMES for key in ("unit", "episode", "yes_no", "categories", "other", "exogenous", "leave_out")},
+    "time": ("a column's name", _name),
+    "time_format": ('a form such as "%d.%m.%Y %H:%M"', lambda value: _name(value) and "%" in value),
+    "every": _PAUSE,
+    "gap": _PAUSE,
+    "resample": _one_of("last", "mean"),
+    "per": _one_of("hour", "day", "week", "month"),
+    "starts_when": ('"NAME changes" or a formula', _name),
+    "window": ("a whole number, 2 or more", lambda value: _count(value) and value >= 2),
+    "cyclic": ("a table such as {hour = 24}", _mapping(lambda value: _number(value) and value > 0)),
+    "lags": ("a table such as {temp = 3}", _mapping(lambda value: _count(value) and 1 <= value <= 100)),
+    "differences": ("a table such as {temp = 1}", _mapping(lambda value: _count(value) and 1 <= value <= 100)),
+    "fill": ('"forward 4", "mean", "indicator" or "drop rows" for each column', _mapping(_filling)),
+    "choices": ('a table such as {speed = ["low", "high"]}', _mapping(_choices)),
+    "action_at": _one_of("this row", "next row"),
+    "actions": _one_of("discrete", "box"),
     "n": ("a whole number", _count),
     "low": ("a number or one per action", _numbers),
     "high": ("a number or one per action", _numbers),
@@ -183,6 +285,10 @@ def text_of(schema: Schema, notes: Sequence[str] = ()) -> str:
 def _toml(value: Any) -> str:
     if isinstance(value, tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_toml(key)} = {_toml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return repr(value)
@@ -223,7 +329,9 @@ def complete(
     missing = [role for role in NEEDED if role not in found]
     if strict and missing:
         have = listed(list(columns)) or "nothing"
-        raise BadInput(f"{name}, column '{missing[0]}': missing; there is {have}; say in a schema which it is")
+        raise BadInput(
+            f"{name}, column '{missing[0]}': missing; there is {have}; say in a schema which it is ({DRAFTS})"
+        )
     schema = replace(known, **found)
     used = {column for role in schema.roles for column in schema.names(role)}
     return schema, reasons, [f"column {column!r}: not used" for column in columns if column not in used]

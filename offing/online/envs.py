@@ -8,6 +8,7 @@ import importlib.util
 import warnings
 from collections.abc import Callable, Iterator
 from functools import cache
+from importlib import import_module
 from typing import Any, NamedTuple
 
 import jax
@@ -18,8 +19,15 @@ from ..types import Array, BadInput, Box, Discrete, Key, Task
 
 GYMNAX = {"pendulum": "Pendulum-v1", "cartpole": "CartPole-v1"}
 BRAX = {"halfcheetah": "positional", "hopper": "generalized", "walker2d": "generalized"}  # and their physics
-PACKAGES = {"gymnax": ("gymnax",), "brax": ("brax", "mujoco"), "gymnasium": ("gymnasium", "mujoco")}  # what steps
+OWN = ("coldstore",)  # simulators of our own, as offing:NAME
+PACKAGES = {
+    "offing": (),
+    "gymnax": ("gymnax",),
+    "brax": ("brax", "mujoco"),
+    "gymnasium": ("gymnasium", "mujoco"),
+}  # what steps
 NAMES = f"{', '.join(sorted(GYMNAX))}, {', '.join(f'brax-{name}' for name in BRAX)}, gymnax:ID and gymnasium:ID"
+NAMES = f"{', '.join(f'offing:{name}' for name in OWN)}, {NAMES}"
 
 
 class Env(NamedTuple):
@@ -80,6 +88,8 @@ def make(name: str) -> Env:
     if known is None:
         raise BadInput(f"{name}: no such environment; there are {', '.join(sorted(GYMNAX))}")
     package, inner = known
+    if package == "offing":
+        return _own(name, inner)
     if package == "gymnasium":
         raise BadInput(f"{name}: gymnasium's environments are no pure functions; they can be played, nothing else")
     need(package)
@@ -157,6 +167,13 @@ def _quiet() -> Iterator[None]:
     finally:
         if mujoco:
             mujoco.set_mju_user_warning(before)
+
+
+@cache
+def _own(name: str, inner: str) -> Env:
+    if inner not in OWN:
+        raise BadInput(f"{name}: no such environment; there are {', '.join(f'offing:{each}' for each in OWN)}")
+    return import_module(f".{inner}", __package__).make()
 
 
 @cache

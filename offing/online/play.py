@@ -18,7 +18,7 @@ from ..value._foreign import is_host, on_host
 from . import envs
 from .driven import act, driven, split, stepped
 
-TOGETHER = {"gymnax": 256, "brax": 128, "gymnasium": 32}  # episodes that are played at once
+TOGETHER = {"offing": 256, "gymnax": 256, "brax": 128, "gymnasium": 32}  # episodes that are played at once
 
 
 class Played(NamedTuple):

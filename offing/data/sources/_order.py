@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...types import BadInput
+from ..schema import Schema
 
 
 def in_order(
@@ -122,3 +123,39 @@ def successors_of(
     text += f"; at {ended} true ends the last obs stands in" if ended else ""
     notes.append(text)
     return keep, next_obs
+
+
+LOOKED, BACK = 20_000, 8  # rows that are looked at, and rows back that a unit's last one may lie
+JUMPS, JOINS = 0.5, 0.25  # of what shuffled rows show: steps at least so large, and nearest earlier rows so near
+
+
+def interleaved(obs: np.ndarray, episode: np.ndarray) -> bool:
+    """Whether rows of several units alternate: each jumps from the row before, and goes on from an earlier one."""
+    inside = np.flatnonzero(episode[BACK:] == episode[:-BACK]) if len(obs) > BACK else np.zeros(0, int)
+    if len(inside) < 30:
+        return False
+    rows = inside[:LOOKED] + BACK
+    std = obs.std(0, dtype=np.float64)
+    moving = obs[:, std > 0] / std[std > 0]
+    if not moving.shape[1]:
+        return False
+    shuffled = moving[np.random.default_rng(0).permutation(len(moving))]
+    step, near = _apart(moving, rows)
+    far, chance = _apart(shuffled, rows)
+    return step > JUMPS * far and near < JOINS * chance
+
+
+def _apart(obs: np.ndarray, rows: np.ndarray) -> tuple[float, float]:
+    """How far rows are from the one before, and from the nearest of those before; medians."""
+    apart = np.stack([np.sqrt(np.square(obs[rows] - obs[rows - back]).sum(1)) for back in range(1, BACK + 1)])
+    return float(np.median(apart[0])), float(np.median(apart.min(0)))
+
+
+def refuse_interleaved(obs: np.ndarray, episode: np.ndarray, schema: Schema | None, name: str) -> None:
+    """BadInput where next observations would be another unit's; `unit = "none"` says that they are not."""
+    if (schema is None or schema.unit is None) and interleaved(obs, episode):
+        raise BadInput(
+            f"{name}: rows of several units seem to be interleaved (each jumps from the row before, and goes on "
+            'from one further back); name the column that tells them apart (unit = "COLUMN" in a schema), give '
+            'next_obs, or write unit = "none" if there is one unit'
+        )

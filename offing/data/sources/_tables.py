@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -73,6 +74,8 @@ def read_parts(parts: Sequence[Part], request: Request) -> Log:
     """The log in a table's parts, one after the other."""
     name, schema = request.name, request.schema or Schema()
     kinds = parts[0].kinds
+    if (log := _shaped(parts, request, schema, kinds)) is not None:
+        return log
     whole, _, notes = complete(kinds, name, schema)
     for part in parts[1:]:
         for column in (column for role in whole.roles for column in whole.names(role)):
@@ -103,6 +106,45 @@ def read_parts(parts: Sequence[Part], request: Request) -> Log:
     width = log.data.steps.obs.shape[1]
     named = table_columns(whole.names("obs"), whole.names("action"), width, log.task.actions, others)
     return log._replace(columns=named)
+
+
+def _shaped(
+    parts: Sequence[Part], request: Request, schema: Schema, kinds: Mapping[str, np.ndarray]
+) -> Log | None:
+    """The log of a table that is more than columns of numbers; None if it is not."""
+    from ..table.log import completed, is_shaped, needed, shaped
+    from ._values import read_cells
+
+    plain = not is_shaped(schema, kinds)
+    if plain:
+        whole, _, _ = complete(kinds, request.name, schema)
+        used = [name for role in whole.roles for name in whole.names(role)]
+        if all(_counts(parts[0].fields.field(name).type) for name in used):
+            return None
+    schema, reasons = completed(schema, kinds, request.name)
+    names = needed(schema, kinds)
+    cells = read_cells(parts, names, schema.time or schema.step, schema.time_format, request.budget)
+    own = {*schema.names("obs"), *schema.names("action")}
+    with naming(request.name):
+        log = shaped(cells, schema, request, [name for name in kinds if name not in own])
+    return log._replace(notes=(*reasons, *log.notes))
+
+
+@contextmanager
+def naming(name: str) -> Iterator[None]:
+    """Puts the name of the log before refusals that name a column alone."""
+    try:
+        yield
+    except BadInput as error:
+        text = str(error)
+        raise BadInput(text if text.startswith(name) else f"{name}, {text}") from None
+
+
+def _counts(kind: Any) -> bool:
+    """Whether a column holds numbers, or vectors of them, or what only its own message can refuse."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    words = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    return not (words or pa.types.is_timestamp(kind) or pa.types.is_date(kind) or pa.types.is_null(kind))
 
 
 def _role(piece: pa.RecordBatch, names: tuple[str, ...], where: str, first: int) -> np.ndarray:

@@ -13,7 +13,7 @@ from ..dataset import Log, fingerprint
 from ..schema import ALIASES as WORDS
 from ..schema import QUESTION, ROLES, Schema
 from . import Request, Source
-from ._order import episodes_of, in_order, successors_of
+from ._order import episodes_of, in_order, refuse_interleaved, successors_of
 
 LARGEST = np.float32(1e12)  # beyond this a float32 measurement has no square that can be trusted
 LONGEST = 10**9  # horizons beyond this are slips of the pen
@@ -86,6 +86,8 @@ def from_arrays(
     row: at a time-out there is none, and the row is dropped; at a true end the last observation stands in.
     """
     said: list[str] = []
+    if schema is not None and schema.shapes:
+        return _shaped(given, name, schema)
     if schema is not None:
         given, said = renamed(given, schema, name)
     columns, notes = _named(given, name)
@@ -129,15 +131,15 @@ def from_arrays(
     lengths = np.unique(episode, return_counts=True)[1] if episode[0] >= 0 else np.array([1])
     horizon = int(_scalar(columns, "horizon", name, lengths.max(), whole=True))
     discount = float(_scalar(columns, "discount", name, 0.99))
-    if "horizon" not in columns:
-        notes.append(f"horizon not given: {horizon}, the longest logged episode")
     if not 1 <= horizon <= LONGEST:
         raise BadInput(f"{name}, 'horizon': {horizon:g} is not within 1 and {LONGEST:g}")
     if not 0 <= discount <= 1:
         raise BadInput(f"{name}, 'discount': {discount:g} is not within 0 and 1")
 
     if next_obs is None and "final_obs" not in columns and (successors or schema is not None) and episode[0] >= 0:
+        refuse_interleaved(obs, episode, schema, name)
         keep, next_obs = successors_of(obs, terminated, episode, name, notes)
+        horizon = _kept_horizon(horizon, "horizon" in columns, episode, keep, notes)
         obs, action, reward, terminated, next_obs = (
             part[keep] for part in (obs, action, reward, terminated, next_obs)
         )
@@ -146,6 +148,8 @@ def from_arrays(
         rows = len(obs)
     elif next_obs is None:
         next_obs = _final_next(columns, obs, episode, name)
+    if "horizon" not in columns:
+        notes.append(f"horizon not given: {horizon}, the longest logged episode")
     starts = _starts(columns, obs, episode, name, notes)
     notes += [f"column '{column}'{where}: constant" for column, where in _constant(obs, action, reward)]
 
@@ -158,6 +162,34 @@ def from_arrays(
     task = Task(horizon, discount, space)
     columns_of = plain_columns(obs.shape[1], space)
     return Log(data, task, name, tuple(notes), fingerprint(data, task, logp), logp, columns_of)
+
+
+def _shaped(given: Mapping[str, Any], name: str, schema: Schema) -> Log:
+    """The log in arrays that a schema orders, fills or encodes, as it does a table."""
+    from ..table.cells import cells_of
+    from ..table.log import completed, needed, shaped
+
+    columns = {str(key): _array(given, key, name) for key in given}
+    columns = {key: column for key, column in columns.items() if column.ndim}
+    whole, reasons = completed(schema, columns, name)
+    cells = {key: cells_of(columns[key], key) for key in needed(whole, columns)}
+    if len({len(cell.array) for cell in cells.values()}) != 1:
+        raise BadInput(f"{name}: columns of different lengths")
+    own = {*whole.names("obs"), *whole.names("action")}
+    log = shaped(cells, whole, Request(given, name), [key for key in columns if key not in own])
+    return log._replace(notes=(*reasons, *log.notes))
+
+
+def _kept_horizon(horizon: int, said: bool, episode: np.ndarray, keep: np.ndarray, notes: list[str]) -> int:
+    """The horizon once rows without a next one are gone: episodes that lost their last one are still whole."""
+    before, after = (int(np.unique(part, return_counts=True)[1].max()) for part in (episode, episode[keep]))
+    if horizon > before or after >= horizon:
+        return horizon
+    if said:
+        notes.append(
+            f"horizon: {after}, not {horizon}, since the last row of each episode has nothing that follows"
+        )
+    return after
 
 
 def _named(given: Mapping[str, Any], name: str) -> tuple[dict[str, Any], list[str]]:

@@ -6,7 +6,10 @@ from importlib.resources import as_file, files
 
 from ...types import BadInput
 from ..dataset import Log
-from . import Request, Source
+from . import Kinds, Request, Source
+from ._tables import read_parts
+from ._toml import read_schema
+from .csv import opened
 from .npz import read_npz
 
 PREFIX = "offing:"
@@ -15,16 +18,27 @@ FOLDER = files("offing.data") / "samples"
 
 def samples() -> list[str]:
     """Names of the embedded sample logs, as `load` takes them."""
-    return sorted(
-        PREFIX + item.name.removesuffix(".npz") for item in FOLDER.iterdir() if item.name.endswith(".npz")
-    )
+    names = [item.name.rsplit(".", 1) for item in FOLDER.iterdir() if "." in item.name]
+    return sorted(PREFIX + name for name, ending in names if ending in ("npz", "csv"))
 
 
 def _load(request: Request) -> Log:
     if request.name not in samples():
         raise BadInput(f"{request.name}: no such sample; there are {', '.join(samples())}")
-    with as_file(FOLDER / f"{request.what}.npz") as path:
-        return read_npz(path, request.schema)._replace(name=request.name)
+    with as_file(FOLDER) as folder:
+        if not (folder / f"{request.what}.csv").is_file():
+            return read_npz(folder / f"{request.what}.npz", request.schema)._replace(name=request.name)
+        schema = request.schema or read_schema(folder / f"{request.what}.toml")
+        return read_parts([opened(folder / f"{request.what}.csv")], request._replace(schema=schema))
+
+
+def _columns(request: Request) -> Kinds:
+    """No rows of each column of a sample that is a table; one of arrays says itself what is what."""
+    path = FOLDER / f"{request.what}.csv"
+    if not path.is_file():
+        return {}
+    with as_file(path) as file:
+        return opened(file).kinds
 
 
 source = Source(f"an embedded sample ({', '.join(samples())})", _load, prefix=PREFIX)

@@ -1,0 +1,271 @@
+"""A table and its schema in, a log out: the one way that every messy table goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from ...types import BadInput
+from ..columns import Columns
+from ..dataset import Log
+from ..expression import columns_in, compute, looks_ahead, parse
+from ..schema import NEEDED, Schema, complete
+from ..sources import Request, size_of
+from ..sources._order import refuse_interleaved
+from ..sources.arrays import from_arrays
+from .cells import Cells, Rows, together
+from .encode import Acted, Encoded, actions_of, observation_columns
+from .episodes import Episodes, episodes_of
+from .missing import filled, refuse_empty
+from .order import ordered, timed
+
+FORMULAS = ("reward", "terminated", "truncated", "starts_when")
+
+
+def is_shaped(schema: Schema, columns: Mapping[str, object]) -> bool:
+    """Whether a schema asks for more than columns of numbers: encodings, orders, rules or formulas."""
+    formulas = [getattr(schema, key) for key in FORMULAS if getattr(schema, key) is not None]
+    return schema.shapes or any(text not in columns for text in formulas if not str(text).isidentifier())
+
+
+def completed(schema: Schema, columns: Mapping[str, np.ndarray], name: str) -> tuple[Schema, list[str]]:
+    """The schema with roles that names speak for, and with every column that it names known to be there."""
+    roles = {key: None for key in FORMULAS if _formula(getattr(schema, key), columns)}
+    kept = {key: getattr(schema, key) for key in roles}
+    found, reasons, _ = complete(columns, name, replace(schema, **roles), strict=not kept.get("reward"))
+    schema = replace(found, **kept)
+    if missing := [role for role in NEEDED if getattr(schema, role) is None]:
+        complete(columns, name, replace(schema, reward=None), strict=missing != ["reward"])
+        raise BadInput(f"{name}, column '{missing[0]}': missing; say in a schema which it is")
+    for key, names in used_by(schema).items():
+        for column in names:
+            if column not in columns:
+                raise BadInput(f"{name}: schema, '{key}': there is no column {column!r}")
+    return schema, reasons
+
+
+def _formula(said: str | None, columns: Mapping[str, object]) -> bool:
+    return said is not None and said not in columns
+
+
+def used_by(schema: Schema) -> dict[str, tuple[str, ...]]:
+    """Columns of the table that every key of a schema names; clocks that are read off the time are none."""
+    keys = ("unit", "episode", "obs", "action", "next_obs", "yes_no", "categories", "other", "leave_out")
+    found = {key: schema.names(key) for key in keys}
+    found |= {key: schema.names(key) for key in ("time", "step", "logp") if getattr(schema, key)}
+    if schema.unit == "none":
+        found.pop("unit")
+    for key in ("lags", "differences", "fill", "choices"):
+        found[key] = tuple(getattr(schema, key) or ())
+    return found
+
+
+def needed(schema: Schema, columns: Mapping[str, object]) -> list[str]:
+    """Every column that has to be read, formulas included."""
+    names = [name for key, names in used_by(schema).items() if key != "leave_out" for name in names]
+    names += [name for name in (schema.cyclic or {}) if name in columns]
+    names += [name for name in schema.names("exogenous") if name in columns]
+    for key in FORMULAS:
+        text = getattr(schema, key)
+        if text is None:
+            continue
+        if text in columns:
+            names.append(text)
+        elif text.split()[-1:] == ["changes"] and text[: -len("changes")].strip().strip("`") in columns:
+            names.append(text[: -len("changes")].strip().strip("`"))
+        else:
+            found = columns_in(parse(text, key))
+            if absent := [name for name in found if name not in columns]:
+                raise BadInput(f"schema, '{key}': {text[:60]!r} reads {absent[0]!r}, and there is no such column")
+            names += found
+    out = set(schema.names("leave_out"))
+    return [name for name in dict.fromkeys(names) if name not in out or name in used_elsewhere(schema)]
+
+
+def used_elsewhere(schema: Schema) -> set[str]:
+    """Columns that `leave_out` keeps out of the observation, and that something else still uses."""
+    return {*schema.names("unit"), *schema.names("episode"), *schema.names("action"), schema.time or ""}
+
+
+def shaped(cells: Mapping[str, Cells], schema: Schema, request: Request, others: list[str]) -> Log:
+    """The log in the cells of a table; `schema` is complete, and names columns that are there."""
+    notes: list[str] = []
+    rows = ordered(cells, schema, request.name, notes)
+    marks = {
+        f"{name} missing": Cells("number", rows.cells[name].empty.astype(np.float64))
+        for name, how in (schema.fill or {}).items()
+        if how == "indicator" and name in rows.cells
+    }
+    rows, stands = filled(rows._replace(cells={**rows.cells, **marks}), schema, notes)
+    inside = [name for name in schema.names("obs") if name not in schema.names("leave_out")]
+    inside += [*schema.names("action"), *schema.names("next_obs")]
+    refuse_empty(rows, [*inside, *_in_formulas(schema, rows)], request.name)
+    if rows.count < 2:
+        raise BadInput(f"{request.name}: {rows.count} rows are left; at least 2 are needed")
+    episodes = episodes_of(rows, schema, notes)
+    rows = episodes.rows
+    acted = actions_of(rows, schema, request.name, notes)
+    rows, after = _next_cells(rows, schema)
+    encoded = list(observation_columns(rows, schema, stands, notes))
+    then = None if after is None else list(observation_columns(after, schema, stands, []))
+    if not encoded:
+        raise BadInput(f"{request.name}: no column is left for the observation")
+    columns = Columns(tuple(part.column for part in encoded), acted.columns, True, tuple(others))
+    given = _arrays(rows, episodes, acted, (encoded, then), schema, request, notes)
+    log = from_arrays(given, request.name)
+    return log._replace(notes=(*notes, *log.notes), columns=columns)
+
+
+def _next_cells(rows: Rows, schema: Schema) -> tuple[Rows, Rows | None]:
+    """The rows, and the same with the logged next observations in the observation's place, if they were logged."""
+    then = schema.names("next_obs")
+    if not then:
+        return rows, None
+    now = schema.names("obs")
+    if len(then) != len(now):
+        raise BadInput(f"schema, 'next_obs': {len(then)} columns where 'obs' has {len(now)}")
+    pairs = [together(rows.cells[one], rows.cells[other]) for one, other in zip(now, then, strict=True)]
+    here = {**rows.cells, **{name: pair[0] for name, pair in zip(now, pairs, strict=True)}}
+    there = {**rows.cells, **{name: pair[1] for name, pair in zip(now, pairs, strict=True)}}
+    return rows._replace(cells=here), rows._replace(cells=there)
+
+
+def _in_formulas(schema: Schema, rows: Rows) -> list[str]:
+    """Columns of numbers that a reward reads."""
+    text = str(schema.reward)
+    return [text] if text in rows.cells else list(columns_in(parse(text, "reward")))
+
+
+def _arrays(
+    rows: Rows,
+    episodes: Episodes,
+    acted: Acted,
+    seen: tuple[list[Encoded], list[Encoded] | None],
+    schema: Schema,
+    request: Request,
+    notes: list[str],
+) -> dict[str, object]:
+    """The arrays of a log: rows that something follows on, or that truly end, with what came next."""
+    ahead = schema.action_at == "next row"
+    action = acted.numbers
+    if ahead:
+        action = np.roll(action, -1, 0)
+        notes.append("actions: taken from the row after, as action_at says")
+    encoded, then = seen
+    reward, looks = _reward(rows, schema)
+    logged = then is not None and not ahead and not looks
+    keep = ~rows.last | (episodes.terminated & (not ahead) & (not looks)) | logged
+    dropped = int((~keep).sum())
+    ended = int((keep & rows.last).sum())
+    keep = _within(keep, episodes.number, encoded, acted, request, notes)
+    kept = np.flatnonzero(keep)
+    if len(kept) < 2:
+        raise BadInput(
+            f"{request.name}: too few rows have their next row in the table; name unit, time and episodes"
+        )
+    if then is None:
+        text = "next_obs not given: the next row's"
+        text += f"; {dropped} rows that nothing follows on were left out" if dropped else ""
+        text += f"; at {ended} true ends the last one stands in" if ended else ""
+        notes.append(text)
+    _refuse_nan(reward, kept, rows, "reward", str(schema.reward))
+    obs, next_obs = _observations(rows, encoded, kept)
+    if then is not None:
+        next_obs = _observations(rows, then, kept)[0]
+    elif schema.time is None and schema.step is None:
+        refuse_interleaved(obs, episodes.number[kept], schema, request.name)
+    given: dict[str, object] = {
+        "obs": obs,
+        "next_obs": next_obs,
+        "action": action[kept],
+        "reward": np.broadcast_to(reward, (rows.count,))[kept],
+        "terminated": episodes.terminated[kept],
+        "episode": np.unique(episodes.number[kept], return_inverse=True)[1],
+    }
+    given |= {key: getattr(schema, key) for key in ("discount", "starts") if getattr(schema, key) is not None}
+    if schema.logp is not None:
+        given["logp"] = rows.numbers(schema.logp)[kept]
+    given |= _bounds(acted, schema)
+    if schema.horizon is not None and then is not None:
+        given["horizon"] = schema.horizon
+    elif schema.horizon is not None:
+        given["horizon"] = _horizon(schema.horizon, episodes.number, kept, notes)
+    return given
+
+
+def _bounds(acted: Acted, schema: Schema) -> dict[str, object]:
+    said = {"action_low": schema.low, "action_high": schema.high}
+    return {**acted.settings, **{key: value for key, value in said.items() if value is not None}}
+
+
+def _horizon(said: int, number: np.ndarray, kept: np.ndarray, notes: list[str]) -> int:
+    """The horizon; less by one where every episode lost its last row, so that whole ones stay whole."""
+    before, after = (int(np.bincount(each).max()) for each in (number, number[kept]))
+    if after < said <= before:
+        notes.append(f"horizon: {after}, not {said}, since the last row of each episode has nothing that follows")
+        return after
+    return said
+
+
+def _reward(rows: Rows, schema: Schema) -> tuple[np.ndarray, bool]:
+    """What every row earned, and whether that is read off the next row."""
+    said = str(schema.reward)
+    if said in rows.cells:
+        return rows.numbers(said), False
+    node = parse(said, "reward")
+    return np.broadcast_to(compute(node, rows, "reward"), (rows.count,)), looks_ahead(node)
+
+
+def _refuse_nan(numbers: np.ndarray, kept: np.ndarray, rows: Rows, key: str, text: str) -> None:
+    bad = ~np.isfinite(np.broadcast_to(numbers, (rows.count,))[kept])
+    if bad.any():
+        row = rows.origin[kept[int(bad.argmax())]]
+        raise BadInput(f"schema, '{key}', row {row}: {text[:60]!r} gives no finite number there")
+
+
+def _observations(rows: Rows, encoded: list[Encoded], kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Observations of the rows that are kept and of those that follow them, float32 [K, S] each."""
+    width = sum(len(part.column.names) for part in encoded)
+    follow = np.where(rows.last[kept], kept, np.minimum(kept + 1, rows.count - 1))
+    obs, after = np.empty((len(kept), width), np.float32), np.empty((len(kept), width), np.float32)
+    first = 0
+    for part in encoded:
+        numbers = part.numbers()
+        numbers = numbers[:, None] if numbers.ndim == 1 else numbers
+        span = slice(first, first + numbers.shape[1])
+        with np.errstate(over="ignore"):  # what is too large for float32 is refused by name
+            obs[:, span], after[:, span] = numbers[kept], numbers[follow]
+        first = span.stop
+    return obs, after
+
+
+def _within(
+    keep: np.ndarray,
+    number: np.ndarray,
+    encoded: list[Encoded],
+    acted: Acted,
+    request: Request,
+    notes: list[str],
+) -> np.ndarray:
+    """Rows that the budget holds: all, or those of whole episodes drawn by the seed."""
+    width = sum(len(part.column.names) for part in encoded)
+    acts = acted.settings.get("n_actions") or len(acted.columns)
+    fits = request.budget // (4 * (2 * (width + int(str(acts))) + 3))
+    total = int(keep.sum())
+    if total <= fits:
+        return keep
+    sizes = np.bincount(number[keep], minlength=int(number[-1]) + 1)
+    order = np.random.default_rng([request.seed, 3]).permutation(len(sizes))
+    taken = order[np.cumsum(sizes[order]) <= fits]
+    chosen = np.zeros(len(sizes), bool)
+    chosen[taken] = True
+    notes.append(
+        f"larger than the budget of {size_of(request.budget)}: {len(taken)} of {len(sizes)} episodes were drawn "
+        f"with seed {request.seed}, {int(sizes[taken].sum())} of {total} rows"
+    )
+    return keep & chosen[number]
+
+
+__all__ = ["completed", "is_shaped", "needed", "shaped", "timed"]

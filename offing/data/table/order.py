@@ -1,0 +1,193 @@
+"""Rows of a table in order: by unit and time, resampled where told, with runs that break at pauses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from ...types import BadInput
+from ..clock import MICRO
+from ..schema import Schema, span
+from .cells import NEVER, Cells, Rows
+
+STEADY = 0.8  # share of the steps that have the usual length: a longer one is then a pause
+PAUSE, LONG = 1.5, 10.0  # usual steps that make a pause, where steps are steady and where they are not
+
+
+def ordered(cells: Mapping[str, Cells], schema: Schema, name: str, notes: list[str]) -> Rows:
+    """The rows unit by unit and in time order, with what was found on the way in `notes`."""
+    count = len(next(iter(cells.values())).array)
+    unit = _units(cells, schema, count, notes)
+    time, dated = _times(cells, schema, name)
+    order = _order(unit, time, notes)
+    rows = Rows(cells, unit, time, np.arange(count), np.zeros(count, bool), dated)
+    if order is not None:
+        rows = Rows(
+            {key: cell.at(order) for key, cell in cells.items()},
+            unit[order],
+            None if time is None else time[order],
+            order,
+            rows.last,
+            dated,
+        )
+    rows = rows._replace(last=np.r_[rows.unit[1:] != rows.unit[:-1], True])
+    if rows.time is None:
+        return rows
+    if schema.every is not None:
+        return _resampled(rows, schema, notes)
+    return _paused(_once(rows, schema, name, notes), schema, notes)
+
+
+def _units(cells: Mapping[str, Cells], schema: Schema, count: int, notes: list[str]) -> np.ndarray:
+    """Which unit each row is of, counted from 0 in the order of their names [N]."""
+    names = () if schema.unit == "none" else schema.names("unit") or schema.names("episode")
+    unit = np.zeros(count, np.int64)
+    for name in names:
+        if (empty := cells[name].empty).any():
+            raise BadInput(
+                f"column {name!r}, row {int(empty.argmax())}: empty, and the schema says it is the 'unit'"
+            )
+        cell = cells[name]
+        if cell.kind == "word":
+            place = np.argsort(np.argsort(np.array(cell.levels, object)))
+            code = place[cell.array]
+        else:
+            code = np.unique(cell.array, return_inverse=True)[1]
+        unit = unit * (int(code.max(initial=0)) + 1) + code
+    if names:
+        unit = np.unique(unit, return_inverse=True)[1].astype(np.int64)
+        if schema.unit is not None:
+            notes.append(f"unit: {int(unit.max(initial=-1)) + 1} by {', '.join(map(repr, names))}")
+    return unit
+
+
+def timed(schema: Schema) -> str | None:
+    """The column that rows are ordered by."""
+    return schema.time or schema.step
+
+
+def _times(cells: Mapping[str, Cells], schema: Schema, name: str) -> tuple[np.ndarray | None, bool]:
+    column = timed(schema)
+    if column is None:
+        return None, False
+    cell = cells[column]
+    if (empty := cell.empty).any():
+        raise BadInput(f"{name}, column {column!r}, row {int(empty.argmax())}: empty, and it is the 'time'")
+    if cell.kind == "word":
+        word = cell.levels[int(cell.array[0])] if cell.levels else ""
+        raise BadInput(
+            f"{name}, column {column!r}: {word!r} is no date that is known; write its form as "
+            'time_format = "%d.%m.%Y %H:%M" in the schema'
+        )
+    return cell.array, cell.kind == "time"
+
+
+def _order(unit: np.ndarray, time: np.ndarray | None, notes: list[str]) -> np.ndarray | None:
+    """How to sort rows by unit and time; None if they are."""
+    same = unit[1:] == unit[:-1]
+    if time is None:
+        return None if (unit[1:] >= unit[:-1]).all() else np.argsort(unit, kind="stable")
+    back = same & (time[1:] < time[:-1])
+    if (unit[1:] >= unit[:-1]).all() and not back.any():
+        return None
+    order = np.argsort(unit, kind="stable")
+    inside = time[order]
+    again = (np.diff(inside) < 0) & (np.diff(unit[order]) == 0)
+    if again.any():
+        notes.append(f"time: goes back {int(again.sum())} times within a unit; rows were sorted")
+        return np.lexsort((time, unit))
+    notes.append("rows of several units were interleaved: put unit by unit, in time order")
+    return order
+
+
+def _once(rows: Rows, schema: Schema, name: str, notes: list[str]) -> Rows:
+    """Rows whose time is there once in their unit: exact copies are dropped, others refused."""
+    assert rows.time is not None
+    twice = np.flatnonzero((np.diff(rows.time) == 0) & ~rows.last[:-1])
+    if not len(twice):
+        return rows
+    alike = np.ones(len(twice), bool)
+    for cell in rows.cells.values():
+        one, other = cell.array[twice], cell.array[twice + 1]
+        alike &= (one == other) | (cell.empty[twice] & cell.empty[twice + 1])
+    if not alike.all():
+        at = twice[int(np.argmin(alike))]
+        said = "unit" if schema.unit is None else "another column of the unit"
+        raise BadInput(
+            f"{name}, column {timed(schema)!r}, row {rows.origin[at + 1]}: has the time of row {rows.origin[at]}, "
+            f'and they differ; if rows are of several machines or people, name {said} (unit = "COLUMN")'
+        )
+    notes.append(f"{len(twice)} rows are exact copies of the row before: dropped")
+    last = rows.last.copy()
+    last[twice] |= last[twice + 1]
+    keep = np.delete(np.arange(rows.count), twice + 1)
+    whole = rows.unit[keep]
+    return rows.at(keep)._replace(last=np.r_[whole[1:] != whole[:-1], True])
+
+
+def _paused(rows: Rows, schema: Schema, notes: list[str]) -> Rows:
+    """Runs broken where more time passed than a step takes; irregular steps are said."""
+    assert rows.time is not None
+    steps = np.diff(rows.time)[~rows.last[:-1]]
+    if not len(steps):
+        return rows
+    usual = float(np.median(steps))
+    off = np.abs(steps - usual) > 0.01 * usual
+    steady = float(np.mean(~off)) >= STEADY
+    if schema.gap is not None:
+        limit = float(span(schema.gap) or 0.0) * (MICRO if rows.dated else 1)
+    else:
+        limit = usual * (PAUSE if steady else LONG)
+    pause = np.r_[np.diff(rows.time) > limit, False] & ~rows.last
+    notes.append(f"time: the usual step is {_length(usual, rows.dated)}")
+    if off.any():
+        notes.append(f"time: {int(off.sum())} of {len(steps)} steps have another length")
+    if pause.any():
+        where = f"than {schema.gap}" if schema.gap else f"than {_length(limit, rows.dated)}, which no 'gap' told"
+        notes.append(f"time: {int(pause.sum())} pauses longer {where}: what follows is another episode")
+    return rows._replace(last=rows.last | pause)
+
+
+def _resampled(rows: Rows, schema: Schema, notes: list[str]) -> Rows:
+    """One row per step of the length that the schema gives: the last cell that is not empty, or the mean."""
+    assert rows.time is not None
+    every = float(span(str(schema.every)) or 1.0) * (MICRO if rows.dated else 1)
+    step = np.floor_divide(rows.time, int(every) if rows.dated else every)
+    first = np.flatnonzero(np.r_[True, (step[1:] != step[:-1]) | rows.last[:-1]])
+    length = np.diff(np.r_[first, rows.count])
+    mean = schema.resample == "mean"
+    cells = {key: _resampled_cell(cell, first, length, mean) for key, cell in rows.cells.items()}
+    holes = np.r_[np.diff(step[first]) != 1, False]
+    unit = rows.unit[first]
+    last = np.r_[unit[1:] != unit[:-1], True]
+    hole = int((holes & ~last).sum())
+    how = "mean" if mean else "last value"
+    notes.append(f"time: {rows.count} rows resampled to {len(first)}, one every {schema.every}, the {how} of each")
+    if hole:
+        notes.append(f"time: {hole} holes without any row: what follows is another episode")
+    time = (step[first] * every).astype(rows.time.dtype)
+    return Rows(cells, unit, time, rows.origin[first], last | holes, rows.dated)
+
+
+def _resampled_cell(cell: Cells, first: np.ndarray, length: np.ndarray, mean: bool) -> Cells:
+    full = ~cell.empty
+    if mean and cell.kind == "number" and not cell.boolean:
+        total = np.add.reduceat(np.where(full, cell.array, 0.0), first)
+        count = np.add.reduceat(full.astype(np.int64), first)
+        return cell._replace(array=np.where(count > 0, total / np.maximum(count, 1), np.nan))
+    place = np.where(full, np.arange(len(full)), -1)
+    newest = np.maximum.reduceat(place, first)
+    none = {"number": np.nan, "word": -1, "time": NEVER}[cell.kind]
+    found = np.where(newest >= first, cell.array[np.maximum(newest, 0)], none)
+    return cell._replace(array=found.astype(cell.array.dtype))
+
+
+def _length(amount: float, dated: bool) -> str:
+    if not dated:
+        return f"{amount:g}"
+    seconds = amount / MICRO
+    for size, word in ((86_400, "d"), (3600, "h"), (60, "min")):
+        if seconds >= size and seconds % size == 0:
+            return f"{seconds / size:g} {word}"
+    return f"{seconds:g} s"
