@@ -253,4 +253,5 @@ class Planner:
     imagines: bool = True  # whether `update` looks into the posterior: worlds that it saw do not judge it
     remembers: bool = False  # whether its policies can have a memory
     actions: tuple[type, ...] = (Box, Discrete)  # kinds that it can plan for
+    label: Callable[[Any], str] | None = None  # what a setting is called among candidates; None: its name
     candidate: tuple[str, ...] = ()  # scales at which `sorel` tries it, where nobody says otherwise

@@ -13,9 +13,9 @@ from typing import Any
 from ..hypers import names as fields
 from ..registry import Registry
 from ..types import BadInput, Planner
-from ._plan import Planned, plan, turns
+from ._plan import Planned, plan, train, turns
 
-__all__ = ["Planned", "get", "names", "plan", "space", "turns"]
+__all__ = ["Planned", "get", "names", "plan", "space", "train", "turns"]
 
 REGISTRY = Registry(__name__, Planner, "planner")
 names = REGISTRY.names

@@ -14,7 +14,7 @@ from ..posterior.walk import Place, begin, fixed, redrawn
 from ..types import Array, Key, Posterior, Seen, Task
 from . import _memory
 from ._parts import Scale, place
-from ._recurrent import choose, features, log_prob, look, speak
+from ._recurrent import Net, choose, distribution, features, log_prob, look, speak
 
 
 class Arena(NamedTuple):
@@ -24,6 +24,9 @@ class Arena(NamedTuple):
     step: Callable[[Key, Any, Array], tuple[Any, Array, Array, Array]]  # -> state, obs, reward, ended
 
 
+Rows = dict[str, Array]  # of a segment, by name [T, N, ...]
+
+
 class Where(NamedTuple):
     """The environments between two steps."""
 
@@ -31,6 +34,15 @@ class Where(NamedTuple):
     seen: Seen  # [N, ...]
     memory: Any  # [N, W]
     clock: Array  # [N]  steps taken in this episode
+    guided: Any = ()  # [N, W]  what the guide remembers, where there is one
+
+
+class Guide(NamedTuple):
+    """A policy that is there already, and what else a plan that has one keeps."""
+
+    net: Net
+    states: Array  # [K, S]  along logged episodes, where imagined ones may begin
+    earned: Array  # [M]  running mean of a step's reward in every world
 
 
 class State(NamedTuple):
@@ -39,6 +51,7 @@ class State(NamedTuple):
     where: Where
     count: Array  # []  gradient steps so far
     returns: tuple[Array, Array]  # running mean and standard deviation, the critic's units
+    guide: Guide | tuple[()] = ()  # that the policy may begin at and be held near
 
 
 class Sizes(Protocol):
@@ -73,9 +86,22 @@ def dream(hypers: Sizes, posterior: Posterior) -> Arena:
     return Arena(reset, step_)
 
 
-def gather(key: Key, hypers: Sizes, state: State, arena: Arena, task: Task) -> tuple[Where, Any, Array]:
+def begun_along(arena: Arena, states: Array, share: float | Array) -> Arena:
+    """The arena with that share of its episodes begun at the states given, drawn evenly."""
+
+    def reset(key: Key) -> tuple[Any, Array]:
+        k1, k2, k3 = jax.random.split(key, 3)
+        inside, obs = arena.reset(k1)
+        other = states[jax.random.randint(k2, obs.shape[:1], 0, states.shape[0])]
+        return inside, jnp.where(jax.random.bernoulli(k3, share, obs.shape[:1])[:, None], other, obs)
+
+    return arena._replace(reset=reset)
+
+
+def gather(key: Key, hypers: Sizes, state: State, arena: Arena, task: Task) -> tuple[Where, Rows, Array]:
     """`segment` steps of the current policy: where that leads, the rows [T, N, ...], and the value there [N]."""
     net, scale = state.learner.params, state.scale
+    guide = state.guide.net if isinstance(state.guide, Guide) else None
 
     def one(where: Where, key: Key) -> tuple[Where, Any]:
         k1, k2, k3 = jax.random.split(key, 3)
@@ -102,10 +128,15 @@ def gather(key: Key, hypers: Sizes, state: State, arena: Arena, task: Task) -> t
             "action": action,
             "next_obs": obs,
         }
+        recalled = where.guided
+        if guide is not None:
+            inputs = jnp.tanh(dense(guide.embed, x))
+            out, recalled = _memory.step(guide.core, where.guided, inputs, where.seen.start)
+            row["guide"] = distribution(guide, speak(guide, out)[0])
         fresh, first = arena.reset(k3)
         pick = lambda new, old: jnp.where(over.reshape(-1, *[1] * (new.ndim - 1)), new, old)
         seen = Seen(pick(first, obs), action, reward, over.astype(jnp.float32))
-        where = Where(jax.tree.map(pick, fresh, inside), seen, memory, jnp.where(over, 0, clock))
+        where = Where(jax.tree.map(pick, fresh, inside), seen, memory, jnp.where(over, 0, clock), recalled)
         return where, row
 
     where, rows = jax.lax.scan(one, state.where, jax.random.split(key, hypers.segment))

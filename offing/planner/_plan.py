@@ -11,7 +11,10 @@ import jax.numpy as jnp
 from ..types import Array, Dataset, Key, Planner, Policy, Posterior
 
 UNROLL = {"gpu": 5}  # updates to a turn of the loop: fewer launches on a GPU, only longer compilation elsewhere
+PARTED = 2  # rounds without a gain in held-out worlds, while training worlds gain, after which a plan stops
+FLAT = 3  # rounds without a gain in either
 Judge = Callable[[Key, Policy], tuple[Array, Array]]  # -> its value in worlds it was trained in, and in others
+Metrics = dict[str, Array]
 
 
 def turns(hypers: Any) -> int:
@@ -26,38 +29,91 @@ class Planned(NamedTuple):
     best: Array  # []  which round that was
     own: Array  # [R]  value in the worlds it was trained in, round by round
     held: Array  # [R]  value in worlds it was not: what the rounds are chosen by
-    metrics: dict[str, Array]  # [R] means of a round's updates
+    metrics: Metrics  # [R] means of a round's updates
+
+
+class Rounds(NamedTuple):
+    """A plan between two rounds."""
+
+    state: Any
+    kept: Any  # the policy's parameters, at its best round
+    highest: Array  # []  what that was worth
+    best: Array  # []  which it was
+
+
+def train(
+    keys: Key, hypers: Any, planner: Planner, state: Any, data: Dataset, posterior: Posterior, unroll: int = 1
+) -> tuple[Any, Metrics]:
+    """One update with each of the keys: the state after them, and what they report [U]."""
+
+    def one(state: Any, key: Key) -> tuple[Any, Metrics]:
+        return planner.update(key, hypers, state, data, posterior)
+
+    return jax.lax.scan(one, state, keys, unroll=unroll)
 
 
 def plan(
-    key: Key, hypers: Any, planner: Planner, data: Dataset, posterior: Posterior, judge: Judge, rounds: int
+    key: Key,
+    hypers: Any,
+    planner: Planner,
+    data: Dataset,
+    posterior: Posterior,
+    judge: Judge,
+    rounds: int,
+    stops: bool = False,
 ) -> Planned:
     """Trains in `posterior` and keeps the round whose policy was worth most in the judge's held-out worlds.
 
     A plan that goes on too long learns its own worlds' errors: their value keeps rising and that of held-out
-    worlds does not. Pure: `vmap` it over settings and seeds.
+    worlds does not. With `stops` it then ends; rounds that were spared are nan. Pure: `vmap` it over settings.
     """
     rounds = min(rounds, hypers.updates)
     first, key = jax.random.split(key)
     state = planner.init(first, hypers, data, posterior)
+    each = -(-hypers.updates // rounds)
 
-    def one(state: Any, key: Key) -> tuple[Any, dict[str, Array]]:
-        return planner.update(key, hypers, state, data, posterior)
-
-    def round_(carry: Any, at: tuple[Key, Array]) -> tuple[Any, Any]:
-        state, kept, highest, best = carry
+    def round_(carry: Rounds, at: tuple[Key, Array]) -> tuple[Rounds, tuple[Array, Array, Metrics]]:
         key, number = at
         k1, k2 = jax.random.split(key)
-        state, metrics = jax.lax.scan(one, state, jax.random.split(k1, -(-hypers.updates // rounds)))
+        state, metrics = train(jax.random.split(k1, each), hypers, planner, carry.state, data, posterior)
         policy = planner.policy(hypers, state, posterior.task)
         own, held = judge(k2, policy)
-        better = held > highest
-        kept = jax.tree.map(lambda new, old: jnp.where(better, new, old), policy.params, kept)
-        carry = (state, kept, jnp.maximum(held, highest), jnp.where(better, number, best))
+        better = held > carry.highest
+        kept = jax.tree.map(lambda new, old: jnp.where(better, new, old), policy.params, carry.kept)
+        best = jnp.where(better, number, carry.best)
+        carry = Rounds(state, kept, jnp.maximum(held, carry.highest), best)
         return carry, (own, held, jax.tree.map(jnp.mean, metrics))
 
     params = planner.policy(hypers, state, posterior.task).params
-    carry = (state, params, jnp.asarray(-jnp.inf), jnp.asarray(0))
+    carry = Rounds(state, params, jnp.asarray(-jnp.inf), jnp.asarray(0))
     times = (jax.random.split(key, rounds), jnp.arange(rounds))
-    (_, kept, _, best), (own, held, metrics) = jax.lax.scan(round_, carry, times)
-    return Planned(kept, best, own, held, metrics)
+    run = until_parted if stops else jax.lax.scan
+    carry, (own, held, metrics) = run(round_, carry, times)
+    return Planned(carry.kept, carry.best, own, held, metrics)
+
+
+def until_parted(
+    round_: Callable[..., tuple[Rounds, Any]], carry: Rounds, times: tuple[Key, Array]
+) -> tuple[Rounds, Any]:
+    """As `scan`, but it ends where held-out worlds have stopped gaining; what was not run is nan.
+
+    Half of the rounds are always run: the learning rate falls towards the end, and early rounds say little.
+    """
+    rounds = times[1].shape[0]
+    shape = jax.eval_shape(lambda carry: round_(carry, (times[0][0], times[1][0]))[1], carry)
+    curves = jax.tree.map(lambda leaf: jnp.full((rounds, *leaf.shape), jnp.nan, leaf.dtype), shape)
+
+    def on(at: tuple[Rounds, Any, Array]) -> Array:
+        carry, (own, _, _), number = at
+        since = number - 1 - carry.best
+        gained = own[jnp.maximum(number - 1, 0)] > own[carry.best]
+        over = ((since >= PARTED) & gained) | (since >= FLAT)
+        return (number < rounds) & ~(over & (number >= rounds // 2))
+
+    def one(at: tuple[Rounds, Any, Array]) -> tuple[Rounds, Any, Array]:
+        carry, curves, number = at
+        carry, row = round_(carry, (times[0][number], number))
+        return carry, jax.tree.map(lambda all_, new: all_.at[number].set(new), curves, row), number + 1
+
+    carry, curves, _ = jax.lax.while_loop(on, one, (carry, curves, jnp.asarray(0)))
+    return carry, curves

@@ -91,6 +91,21 @@ def log_prob(net: Net, said: Array, raw: Array, actions: Box | Discrete) -> tupl
     return each.sum(-1), jnp.broadcast_to(entropy, each.shape[:-1])
 
 
+def distribution(net: Net, said: Array) -> Array:
+    """All that tells one distribution of actions from another: log-probabilities, or means and log-deviations."""
+    if not net.log_std.shape[0]:
+        return jax.nn.log_softmax(said)
+    return jnp.concatenate([said, jnp.broadcast_to(net.log_std, said.shape)], -1)
+
+
+def divergence(one: Array, other: Array, actions: Box | Discrete) -> Array:
+    """KL[one || other] of what `distribution` gives [..., D]: [...]."""
+    if isinstance(actions, Discrete):
+        return jnp.sum(jnp.exp(one) * (one - other), -1)
+    (m1, s1), (m2, s2) = jnp.split(one, 2, -1), jnp.split(other, 2, -1)
+    return jnp.sum(s2 - s1 + 0.5 * (jnp.exp(2 * (s1 - s2)) + jnp.square((m1 - m2) * jnp.exp(-s2)) - 1), -1)
+
+
 def net_init(key: Key, hypers: Sizes, width: int, actions: Box | Discrete) -> Net:
     k1, k2, k3, k4, k5 = jax.random.split(key, 5)
     inputs = width if hypers.core == "none" else width + actions.width + 2

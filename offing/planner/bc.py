@@ -86,5 +86,6 @@ planner = Planner(
     },
     reports=("actor",),
     imagines=False,
+    label=lambda setting: "clone weighted by return" if setting.sharp else "clone",
     candidate=("smoke", "quick", "standard", "large"),
 )

@@ -9,20 +9,35 @@ policy). A is generalised advantage estimation. The first share `burn_in` of a s
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from ..hypers import draw, grid, hypers
+from ..hypers import draw, grid, groups, hypers
 from ..nets import dense
 from ..optim import Learner, adam, descend, start
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Policy, Posterior, Seen, Task
 from . import _memory
-from ._arena import Arena, State, Where, dream, gather
+from ._arena import Arena, Guide, Rows, State, Where, begun_along, dream, gather
+from ._episodes import states_along
 from ._parts import Scale, place, scale_of, unplace
-from ._recurrent import Act, Net, blank, choose, features, log_prob, look, net_init, policy_of, speak
+from ._recurrent import (
+    Act,
+    Net,
+    blank,
+    choose,
+    distribution,
+    divergence,
+    features,
+    log_prob,
+    look,
+    net_init,
+    policy_of,
+    speak,
+)
 
 __all__ = [  # what else trains a recurrent policy, online too, builds with
     "Act",
@@ -52,6 +67,9 @@ __all__ = [  # what else trains a recurrent policy, online too, builds with
     "unplace",
 ]
 
+STATES = 1_024  # along logged episodes, where imagined ones may begin
+SHARP = 1.0  # how much more often those of an episode that earned a standard deviation more
+LEAST_STD = 0.2  # of actions, for a plan that begins at a clone: it has to try something
 FORGET = 0.9  # of the running scale of returns, at every update
 
 
@@ -75,6 +93,10 @@ class Hypers:
     norm: float = 0.5  # longest gradient
     burn_in: float = 0.25
     first_std: float = 1.0  # of the actions, in half-widths of their box
+    begun: float = 0.0  # 1: it begins at its guide, 0: at nets of its own
+    near: float = 0.0  # what a nat of KL from its guide costs; this and the next two only where there is a guide
+    along: float = 0.0  # share of episodes that begin at states along logged ones, the successful more often
+    risk: float = 0.0  # how much more a world counts in which a step earns a standard deviation less
     per_step: bool = False  # a new world at every step, as the released code has it; for comparison only
 
     @property
@@ -91,6 +113,8 @@ class Segment(NamedTuple):
     logp: Array
     advantage: Array
     target: Array
+    guide: Array | tuple[()] = ()  # what the guide would do
+    weight: Array | tuple[()] = ()  # of the world that it is in
 
 
 # ---- the three functions of a planner
@@ -142,13 +166,14 @@ def lesson(
     before = state.where.memory
     where, rows, last = gather(k1, hypers, state, arena, task)
     segment, returns, earned = appraise(hypers, state, rows, last)
+    segment, guide = advised(hypers, state.guide, segment, rows)
     learner, losses = learn(k2, hypers, state, segment, before, task.actions)
     count = state.count + hypers.epochs * hypers.minibatches
     metrics = {"reward": earned, "loss": losses.mean()}
-    return State(learner, state.scale, where, count, returns), metrics, rows
+    return State(learner, state.scale, where, count, returns, guide), metrics, rows
 
 
-def appraise(hypers: Hypers, state: State, rows: Any, last: Array) -> tuple[Segment, Any, Array]:
+def appraise(hypers: Hypers, state: State, rows: Rows, last: Array) -> tuple[Segment, tuple[Array, Array], Array]:
     """Generalised advantages of the rows, and the scale of returns. At time-outs the value stands for the rest."""
     mean, std = state.returns
     value = rows["value"] * std + mean
@@ -168,6 +193,25 @@ def appraise(hypers: Hypers, state: State, rows: Any, last: Array) -> tuple[Segm
     std_ = jnp.maximum(forget * std + (1 - forget) * target.std(), 1e-4)
     segment = Segment(rows["x"], rows["start"], rows["raw"], rows["logp"], advantage, (target - mean_) / std_)
     return segment, (mean_, std_), rows["reward"].mean()
+
+
+def advised(
+    hypers: Hypers, guide: Guide | tuple[()], segment: Segment, rows: Rows
+) -> tuple[Segment, Guide | tuple[()]]:
+    """The segment with what the guide would have done and what its worlds count; as it is where there is none.
+
+    Worlds in which steps earn less than in others count more, the more so the larger `risk`: exp(-risk z), the
+    weights of an entropic risk over worlds.
+    """
+    if not isinstance(guide, Guide):
+        return segment, guide
+    members = guide.earned.shape[0]
+    earned = rows["reward"].mean(0).reshape(members, -1).mean(1)
+    earned = FORGET * guide.earned + (1 - FORGET) * earned
+    odds = jnp.exp(-hypers.risk * (earned - earned.mean()) / (earned.std() + 1e-8))
+    weight = jnp.repeat(odds / odds.mean(), segment.logp.shape[1] // members)
+    weight = jnp.broadcast_to(weight, segment.logp.shape)
+    return segment._replace(guide=rows["guide"], weight=weight), guide._replace(earned=earned)
 
 
 def learn(
@@ -209,9 +253,67 @@ def loss(net: Net, hypers: Hypers, b: Segment, memory: Any, actions: Box | Discr
     advantage = advantage / (jnp.sqrt(mean(jnp.square(advantage))) + 1e-8)
     ratio = jnp.exp(logp - b.logp)
     clipped = jnp.clip(ratio, 1 - hypers.clip, 1 + hypers.clip)
-    gain = mean(jnp.minimum(ratio * advantage, clipped * advantage))
+    each = jnp.minimum(ratio * advantage, clipped * advantage)
     miss = mean(jnp.square(value - b.target))
+    if isinstance(b.guide, tuple):
+        return -mean(each) + hypers.value_weight * miss - hypers.entropy * mean(entropy), None
+    far = divergence(b.guide, distribution(net, said), actions)
+    gain = mean(each * b.weight) - hypers.near * mean(far)
     return -gain + hypers.value_weight * miss - hypers.entropy * mean(entropy), None
+
+
+# ---- beginning at, or held near, a policy that is there already
+
+
+def guided(net: Net) -> Planner:
+    """The planner with a guide: a clone of the behaviour, or a plan that is to go on.
+
+    It begins there if `begun`, is held near it by `near`, and begins some of its episodes `along` logged ones.
+    """
+
+    def init_(key: Key, hypers: Hypers, data: Dataset, posterior: Posterior) -> State:
+        """A planner that begins at its guide or at nets of its own."""
+        k1, k2 = jax.random.split(key)
+        states = states_along(k2, data, STATES, SHARP)
+        arena = begun_along(dream(hypers, posterior), states, hypers.along)
+        state = begin_in(k1, hypers, scale_of(data), arena, posterior.task)
+        bold = net._replace(log_std=jnp.maximum(net.log_std, jnp.log(LEAST_STD)))
+        first = jax.tree.map(lambda a, b: jnp.where(hypers.begun > 0.5, a, b), bold, state.learner.params)
+        guide = Guide(bold, states, jnp.zeros(posterior.members))
+        where = state.where._replace(guided=state.where.memory)
+        return state._replace(learner=start(first), where=where, guide=guide)
+
+    def update_(
+        key: Key, hypers: Hypers, state: State, data: Dataset, posterior: Posterior
+    ) -> tuple[State, dict[str, Array]]:
+        """One segment, some of whose episodes begin along logged ones, and the gradient steps on it."""
+        del data
+        states = state.guide.states if isinstance(state.guide, Guide) else jnp.zeros((0, 0))
+        arena = begun_along(dream(hypers, posterior), states, hypers.along)
+        return update_in(key, hypers, state, arena, posterior.task)
+
+    return replace(planner, init=init_, update=update_)
+
+
+def variants(settings: Sequence[Hypers]) -> list[Hypers]:
+    """The settings as they are, and for every shape among them: begun at the guide, held near it loosely and
+    tightly with more weight on bad worlds, and begun along the log with nets of its own.
+    """
+    found = list(settings)
+    for group in groups(settings):
+        base = max(group.settings, key=lambda s: (s.discount, -s.lr))
+        begun = replace(base, begun=1.0, along=0.25)
+        found += [begun, replace(begun, near=0.1), replace(begun, near=1.0, risk=0.5), replace(base, along=0.5)]
+    return list(dict.fromkeys(found))
+
+
+def label(setting: Hypers) -> str:
+    """What a setting is called among candidates."""
+    if setting.near:
+        return "rppo held near the clone"
+    if setting.begun:
+        return "rppo begun at the clone"
+    return "rppo begun along the log" if setting.along else "rppo"
 
 
 # ---- settings
@@ -295,5 +397,6 @@ planner = Planner(
     },
     reports=("reward", "loss"),
     remembers=True,
+    label=label,
     candidate=("smoke", "quick", "standard", "large", "paper"),
 )

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..data import Log
 from ..pil import PIL
-from ..planner import turns
+from ..planner import train, turns
 from ..types import Dataset, Key, Planner, Policy, Posterior
 from ..value.estimate import ValueEstimate
 from ..value.predictive import Known, Rollouts, estimates, known_of, rollouts
@@ -182,11 +182,9 @@ def _stretch(planner: Planner, begin: float, end: float, copies: int) -> Callabl
         first, judging, key = jax.random.split(key, 3)
         state = entry.state or planner.init(first, hypers, data, own)  # () is no state
 
-        def one(state: Any, count: Any) -> tuple[Any, None]:
-            return planner.update(jax.random.fold_in(key, count), hypers, state, data, own)[0], None
-
         span = jnp.arange(round(begin * hypers.updates), max(1, round(end * hypers.updates)))
-        state, _ = jax.lax.scan(one, state, span, unroll=turns(hypers))
+        keys = jax.vmap(lambda count: jax.random.fold_in(key, count))(span)
+        state, _ = train(keys, hypers, planner, state, data, own, turns(hypers))
         policy = planner.policy(hypers, state, own.task)
         found = rollouts(judging, policy, held, copies)[0]
         return Ran(policy.params, state if end < 1 else (), found)
