@@ -124,6 +124,7 @@ def sorel(command: Sorel) -> int:
     from .report import results, store
     from .report.verdict import EXIT, verdict
     from .tune import engine
+    from .tune.portfolio import portfolio
     from .tune.run import Run
     from .tune.systems import sorel as run_sorel
     from .types import BadInput
@@ -136,9 +137,16 @@ def sorel(command: Sorel) -> int:
     where = engine.get(command.engine)
     log = _load(command)
     models = space(command.scale, log.data.rows)
-    plans = planners.space("rppo", command.scale, core=command.core)
-    asked = ("sorel", command.baseline, command.level)
-    run = store.identity(log.fingerprint, command.seed, [*models, *plans], __version__, *asked)
+    if command.paper and command.candidates:
+        raise BadInput("--paper and --candidates: the paper's system has one planner; give one of the two flags")
+    if command.paper:
+        plans = planners.space("rppo", command.scale, core=command.core)
+        tried = plans
+    else:
+        plans = portfolio(command.scale, log.task.actions, command.candidates, command.core)
+        tried = plans.settings
+    asked = ("sorel", "paper" if command.paper else "candidates", command.baseline, command.level)
+    run = store.identity(log.fingerprint, command.seed, [*models, *tried], __version__, *asked)
     done, folder = _begun(command, run, results.found(command.out))
     if done is None:
         for note in log.notes:

@@ -22,6 +22,16 @@ Planners = Annotated[
 ]
 
 
+Candidates = Annotated[
+    tuple[str, ...],
+    tyro.conf.UseAppendAction,
+    tyro.conf.arg(
+        help=f"Which planners compete ({', '.join(planners.names())}); give it several times (default: those of "
+        "the scale). A clone of the logged behaviour always does."
+    ),
+]
+
+
 @dataclass(frozen=True)
 class Collect:
     """Make a log in a true environment, for samples, tests and experiments (needs the extra `envs`)."""
@@ -88,6 +98,9 @@ class Sorel(OfALog):
     """How much to try: smoke, whether the log goes through (its numbers mean nothing); quick, a few minutes on two
     cores; standard, more settings and longer plans; large, for logs of 10,000 rows and more on a GPU; paper, the
     paper's sizes and ranges, on a GPU."""
+    candidates: Candidates = ()
+    paper: bool = False
+    """The paper's own system: recurrent PPO alone, chosen by the median over held-out worlds."""
     core: Literal["linear", "gru", "none"] | None = None
     """How the policy remembers: linear, by a recurrence that is parallel in time; gru, as in the paper; none
     (default: what the scale tries)."""

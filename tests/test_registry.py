@@ -19,15 +19,27 @@ def package(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site")
     code = re.search(r"```python\n(.*?)\nlog = ", PAGE.read_text(), re.DOTALL).group(1)
     (folder / "elsewhere.py").write_text(code)
-    (folder / "broken_part.py").write_text("import nothing_of_that_name\n")
     told = folder / "elsewhere-1.0.dist-info"
     told.mkdir()
     (told / "METADATA").write_text("Metadata-Version: 2.1\nName: elsewhere\nVersion: 1.0\n")
     (told / "entry_points.txt").write_text(
-        "[offing.planners]\nmine = elsewhere:planner\nbad = broken_part:planner\nodd = elsewhere:Hypers\n"
-        "iql = elsewhere:planner\n"
+        "[offing.planners]\nmine = elsewhere:planner\niql = elsewhere:planner\n"
     )
     return folder
+
+
+@pytest.fixture
+def broken(package, tmp_path, monkeypatch):
+    """Another one, whose planners cannot be used."""
+    (tmp_path / "broken_part.py").write_text("import nothing_of_that_name\n")
+    told = tmp_path / "broken-1.0.dist-info"
+    told.mkdir()
+    (told / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
+    (told / "entry_points.txt").write_text(
+        "[offing.planners]\nbad = broken_part:planner\nodd = elsewhere:Hypers\n"
+    )
+    monkeypatch.syspath_prepend(str(package))
+    monkeypatch.syspath_prepend(str(tmp_path))
 
 
 @pytest.fixture
@@ -56,7 +68,7 @@ def test_a_planner_of_another_package_is_found_by_name(installed):
     assert planners.get("iql").name == "iql"  # nobody takes the name of one that is there
 
 
-def test_what_cannot_be_used_is_said_in_one_line(installed):
+def test_what_cannot_be_used_is_said_in_one_line(broken):
     with pytest.raises(BadInput, match=r"broken_part:planner cannot be imported .*nothing_of_that_name"):
         planners.get("bad")
     with pytest.raises(BadInput, match="elsewhere:Hypers is no Planner"):

@@ -1,6 +1,6 @@
 """A clone of the behaviour that remembers: rppo's nets, taught along runs of logged steps.
 
-pi: E[ -exp(sharp z) log pi(a_t | s_1, a_1, r_1, ..., s_t) ],   z: what the episode earned, in deviations of episodes
+pi: E[ -exp(sharp z) log pi(a_t | s_1, a_1, r_1, ..., s_t) ],   z: what the episode earned, standardised
 
 Its policies have the shape of rppo's, so that a plan can begin there and be held near it.
 """
@@ -103,5 +103,5 @@ planner = Planner(
     imagines=False,
     remembers=True,
     label=lambda setting: "clone with memory" + (", weighted by return" if setting.sharp else ""),
-    candidate=("smoke", "quick", "standard", "large"),
+    candidate=("quick", "standard", "large"),
 )

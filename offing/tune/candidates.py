@@ -14,6 +14,7 @@ import numpy as np
 from ..planner import Planned, plan
 from ..types import Dataset, Key, Planner, Policy, Posterior
 from ..value.predictive import rollouts
+from .field import Field
 from .run import ALONE, Run
 from .sweep import sweep
 
@@ -32,6 +33,7 @@ class PolicyChoice(NamedTuple):
     planned: tuple[Planned, ...]
     picked: Policy
     policies: tuple[Policy, ...]  # every setting's, at its best round
+    field: Field | None = None  # all candidates of all planners; None where one planner's settings were compared
 
 
 def choose_policy(

@@ -11,6 +11,7 @@ import numpy as np
 from .. import planner as planners
 from ..data import Behaviour, Log, behaviour
 from ..pil import PIL
+from ..planner import rppo
 from ..types import BadInput, Key, Policy, Posterior
 from ..value.estimators import ESTIMATORS
 from ..value.predictive import Predictive, predictive
@@ -18,6 +19,7 @@ from .backtested import checked
 from .candidates import PolicyChoice, choose_policy, pad_starts
 from .choose import PosteriorChoice, choose_posterior, refit
 from .judge import logged
+from .portfolio import Portfolio, choose_candidate
 from .run import ALONE, Run
 from .trials import Contender, Trial, seek_all, strangers, try_all
 
@@ -47,13 +49,15 @@ def sorel(
     key: Key,
     log: Log,
     models: Sequence[Any],
-    plans: Sequence[Any],
+    plans: Sequence[rppo.Hypers] | Portfolio,
     seed: int = 0,
     copies: int = 256,
     run: Run = ALONE,
 ) -> Result:
     """Algorithm 1: phi_I, phi_II by PIL; a Bayes-adaptive policy planned in the posterior, phi_III by predictive
     median; and that median as its value. Nothing here touches an environment.
+
+    `plans` are settings of rppo, which is the paper's own system, or a portfolio of candidates.
     """
     k1, k2 = jax.random.split(key)
     posterior = choose_posterior(k1, log, models, seed, run)
@@ -66,7 +70,7 @@ def planned(
     log: Log,
     posterior: PosteriorChoice,
     worlds: Posterior,
-    plans: Sequence[Any],
+    plans: Sequence[rppo.Hypers] | Portfolio,
     copies: int = 256,
     run: Run = ALONE,
 ) -> Result:
@@ -75,18 +79,24 @@ def planned(
     own, held = worlds.fold(0), worlds.fold(1)
     checks, unchecked = checked(jax.random.fold_in(key, 3), log, posterior, worlds)
     run.tell("check", 1, 1)
-    policy = choose_policy(k1, planners.get("rppo"), plans, log.data, own, held, "rppo", run)
+    if isinstance(plans, Portfolio):
+        policy = choose_candidate(k1, log, worlds, plans, posterior.pil, run)
+    else:
+        policy = choose_policy(k1, rppo.planner, plans, log.data, own, held, "rppo", run)
+    imagined = planners.get(policy.planner).imagines
     predicted = predictive(
         k2,
         policy.picked,
         pad_starts(held),
         log.data,
-        own=pad_starts(own),
+        own=pad_starts(own) if imagined else None,
         copies=copies,
         loss=posterior.pil,
         checks=checks,
     )
-    notes = (*log.notes, *posterior.notes, *([f"promises could not be checked: {unchecked}"] if unchecked else []))
+    settled = () if policy.field is None else (policy.field.reason,)
+    doubts = (f"promises could not be checked: {unchecked}",) if unchecked else ()
+    notes = (*log.notes, *posterior.notes, *doubts, *settled)
     return Result("sorel", "value", posterior, worlds, policy, predicted, behaviour(log.data, log.task), notes)
 
 

@@ -1,0 +1,240 @@
+"""Candidates of many planners: all planned, all judged alike in worlds that none of them was trained in.
+
+Planners that imagine plan in the worlds of the first fold. Those that read rows alone read the whole log. All are
+judged in the worlds of the second fold, and in no others: differences are taken world by world, so all must have
+played in the same ones, and worlds of the first fold have been seen by some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from .. import planner as planners
+from ..data import Log, behaviour
+from ..hypers import groups
+from ..pil import PIL
+from ..planner import Planned, clone, plan, rppo, train, turns
+from ..types import Array, BadInput, Box, Dataset, Discrete, Key, Planner, Policy, Posterior
+from ..value.predictive import estimates, rolled, rollouts
+from .candidates import GLANCES, ROUNDS, PolicyChoice, pad_starts
+from .field import Candidate, distance, settle, tail_of
+from .run import ALONE, Run
+from .sweep import sweep
+
+ALWAYS = "bc"  # nothing worse than a clone of the behaviour is handed over where that can be seen
+JUDGED = 64  # episodes in every world that candidates are compared by
+LONGER = {"quick": 1, "standard": 2, "large": 2}  # times that the leading plan may go on while it still gains
+
+
+class Portfolio(NamedTuple):
+    """What is tried: planners with their settings, clones that plans begin at, and how often a plan goes on."""
+
+    plain: tuple[tuple[Planner, tuple[Any, ...]], ...]  # that begin from nothing
+    clones: tuple[clone.Hypers, ...] = ()
+    plans: tuple[rppo.Hypers, ...] = ()
+    longer: int = 0
+
+    @property
+    def settings(self) -> list[Any]:
+        """All of it, for what tells one run from another."""
+        return [*(s for _, settings in self.plain for s in settings), *self.clones, *self.plans]
+
+
+def portfolio(
+    scale: str, actions: Box | Discrete, names: Sequence[str] = (), core: str | None = None
+) -> Portfolio:
+    """The candidates of a scale that suit the kind of action, or those named; the clone is always among them."""
+    if not names:
+        every = (planners.get(name) for name in planners.REGISTRY.own())
+        added = (planners.get(name) for name in planners.REGISTRY.added())
+        chosen = [p for p in (*every, *added) if scale in p.candidate and isinstance(actions, p.actions)]
+    else:
+        chosen = [planners.get(name) for name in dict.fromkeys(names)]
+    for planner in chosen:
+        if not isinstance(actions, planner.actions):
+            raise BadInput(f"{planner.name}: does not plan for the kind of action that this log has")
+    if ALWAYS not in {planner.name for planner in chosen}:
+        chosen = [planners.get(ALWAYS), *chosen]
+    known = {planner.name: planner for planner in chosen}
+    plans = planners.space("rppo", scale, core=core) if "rppo" in known else []
+    clones: list[clone.Hypers] = []
+    if "clone" in known:
+        shapes = [(group.settings[0].core, group.settings[0].width) for group in groups(plans)] or [(core, None)]
+        for core_, width in dict.fromkeys(shapes):
+            clones += planners.space("clone", scale, core=core_, width=width)
+    if clones:
+        plans = rppo.variants(plans)
+    rest = tuple((p, tuple(planners.space(p, scale))) for p in chosen if p.name not in ("rppo", "clone"))
+    return Portfolio(rest, tuple(clones), tuple(plans), LONGER.get(scale, 0) if clones else 0)
+
+
+class Entry(NamedTuple):
+    """A plan to make: a setting of rppo, and the net that it may begin at or be held near; () for none."""
+
+    setting: rppo.Hypers
+    guide: Any
+
+
+class Jury(NamedTuple):
+    """What candidates are judged by."""
+
+    key: Key
+    log: Log
+    own: Posterior
+    held: Posterior
+    loss: PIL | None
+
+
+def choose_candidate(
+    key: Key, log: Log, worlds: Posterior, tried: Portfolio, loss: PIL | None = None, run: Run = ALONE
+) -> PolicyChoice:
+    """Every candidate planned and judged, and the one chosen that earns most where it earns least."""
+    k1, k2 = jax.random.split(key)
+    own, held = pad_starts(worlds.fold(0)), pad_starts(worlds.fold(1))
+    data = log.data._replace(starts=np.zeros((0, 1)))
+    args = jax.device_put((k1, data, own, held))
+    jury = Jury(k2, log, own, held, loss)
+    found: list[Candidate] = []
+    for planner, settings in tried.plain:
+        program = _imagining(planner) if planner.imagines else _learning(planner)
+        planned = sweep(planner.name, program, settings, *args, run=run)
+        found += judged(jury, planner, settings, planned, run)
+    cloned = sweep("clone", _learning(clone.planner), tried.clones, *args, run=run) if tried.clones else []
+    found += judged(jury, clone.planner, tried.clones, cloned, run)
+    found += _plans(jury, tried, cloned, args, run)
+    return _choice(found)
+
+
+def _plans(
+    jury: Jury, tried: Portfolio, cloned: Sequence[Planned], args: tuple[Any, ...], run: Run
+) -> list[Candidate]:
+    """rppo's candidates, the leading one prolonged while it still gains in held-out worlds."""
+    if not tried.plans:
+        return []
+    guides = _guides(tried.clones, cloned)
+    entries = [Entry(setting, guides.get((setting.core, setting.width), ())) for setting in tried.plans]
+    planned = sweep("plan", _guided, entries, *args, run=run)
+    found = judged(jury, rppo.planner, tried.plans, planned, run)
+    for again in range(tried.longer):
+        lead = max(found, key=lambda one: one.lower)
+        if lead.planned is None or not rises(np.asarray(lead.planned.held)):
+            break
+        setting = replace(lead.setting, begun=1.0)
+        more = sweep("prolong", _guided, [Entry(setting, lead.policy.params[0])], *args, run=run.part(f"{again}"))
+        found += [
+            replace(one, name=f"{lead.name}, for longer")
+            for one in judged(jury, rppo.planner, [setting], more, run)
+        ]
+    return found
+
+
+def _guides(clones: Sequence[clone.Hypers], cloned: Sequence[Planned]) -> dict[tuple[str, int], Any]:
+    """The net of every shape's clone that weighs returns most: plans begin at the better part of the log."""
+    order = sorted(zip(clones, cloned, strict=True), key=lambda pair: pair[0].sharp)
+    return {(setting.core, setting.width): jax.tree.map(np.asarray, one.params[0]) for setting, one in order}
+
+
+def rises(held: np.ndarray) -> bool:
+    """Whether a plan was still gaining in held-out worlds when its rounds were over."""
+    half = held[len(held) // 2 :]
+    return bool(
+        len(held) > 3 and np.all(np.isfinite(held)) and held[-1] >= np.max(held) and held[-1] > half.mean()
+    )
+
+
+def judged(
+    jury: Jury, planner: Planner, settings: Sequence[Any], planned: Sequence[Planned], run: Run = ALONE
+) -> list[Candidate]:
+    """What each setting came to, played in held-out worlds with the same chances as all other candidates."""
+    found, data = [], jury.log.data
+    logged = behaviour(data, jury.log.task).mean
+    for setting, one in zip(settings, planned, strict=True):
+        blank = planner.blank(setting, data.steps.obs.shape[1], jury.held.task)
+        policy = replace(blank, params=jax.tree.map(jnp.asarray, one.params))
+        outside = rolled(jury.key, policy, jury.held, JUDGED)[0]
+        inside = rolled(jury.key, policy, jury.own, JUDGED)[0] if planner.imagines else None
+        promise = estimates(outside, inside, jury.held, len(data.starts), logged, jury.loss)[1]
+        name = planner.label(setting) if planner.label else planner.name
+        far = distance(policy, data, jury.log.task)
+        found.append(
+            Candidate(name, planner.name, setting, policy, promise, far, one if planner.imagines else None)
+        )
+        run.tell(f"judge {planner.name}", len(found), len(settings))
+    return found
+
+
+def _choice(candidates: Sequence[Candidate]) -> PolicyChoice:
+    """The field settled, and the settings of the chosen planner as a choice among those."""
+    field = settle(candidates)
+    alike = [one for one in candidates if one.planner == field.chosen.planner]
+    return PolicyChoice(
+        index=next(i for i, one in enumerate(alike) if one is field.chosen),
+        planner=field.chosen.planner,
+        points=tuple(one.setting for one in alike),
+        scores=tuple(one.promise.median for one in alike),
+        planned=tuple(one.planned or _one_round(one) for one in alike),
+        picked=field.chosen.policy,
+        policies=tuple(one.policy for one in alike),
+        field=field,
+    )
+
+
+def _one_round(one: Candidate) -> Planned:
+    """The rounds of a planner that plans in no worlds: one, judged at its end."""
+    value = np.array([one.promise.median])
+    return Planned(one.policy.params, np.array(0), value, value, {})
+
+
+# ---- programs
+
+
+def _ask(own: Posterior, held: Posterior) -> Callable[[Key, Policy], tuple[Array, Array]]:
+    """What rounds are compared by: the worst quarter of worlds, of the plan's own and of others."""
+
+    every = replace(own, theta=jax.tree.map(lambda a, b: jnp.concatenate([a, b]), own.theta, held.theta))
+
+    def ask(key: Key, policy: Policy) -> tuple[Array, Array]:
+        worlds = rollouts(key, policy, every, GLANCES)[0].returns.mean(1)  # one program for both
+        return tail_of(worlds[: own.members]), tail_of(worlds[own.members :])
+
+    return ask
+
+
+def _guided(entry: Entry, key: Key, data: Dataset, own: Posterior, held: Posterior) -> Planned:
+    """A plan of rppo's, with its guide if it has one; it stops where held-out worlds no longer gain."""
+    planner = rppo.guided(entry.guide) if entry.guide else rppo.planner
+    return plan(key, entry.setting, planner, data, own, _ask(own, held), ROUNDS, stops=True)
+
+
+@cache
+def _imagining(planner: Planner) -> Callable[..., Planned]:
+    """A plan of any planner that imagines; one function each, so that programs are found again."""
+
+    def run(hypers: Any, key: Key, data: Dataset, own: Posterior, held: Posterior) -> Planned:
+        return plan(key, hypers, planner, data, own, _ask(own, held), ROUNDS, stops=True)
+
+    return run
+
+
+@cache
+def _learning(planner: Planner) -> Callable[..., Planned]:
+    """A planner that reads rows alone, trained to its end."""
+
+    def run(hypers: Any, key: Key, data: Dataset, own: Posterior, held: Posterior) -> Planned:
+        del held
+        first, key = jax.random.split(key)
+        state = planner.init(first, hypers, data, own)
+        keys = jax.random.split(key, hypers.updates)
+        state, metrics = train(keys, hypers, planner, state, data, own, turns(hypers))
+        none = jnp.zeros(0)
+        params = planner.policy(hypers, state, own.task).params
+        return Planned(params, jnp.asarray(0), none, none, jax.tree.map(jnp.mean, metrics))
+
+    return run
