@@ -120,8 +120,8 @@ class Torel(OfALog):
     """Folder for result.json, report.html, the chosen policy and the posterior."""
     planner: Planners
     space: str = "default"
-    """Which settings to try: default, for a CPU; paper, the paper's grids, for a GPU; smoke, two that train for a
-    moment; or a TOML file that describes a space of one planner."""
+    """Which settings to try: default (or standard) and quick, for a CPU; large, for a GPU; paper, the
+    paper's grids; smoke, two that train for a moment; or a TOML file that describes a space of one planner."""
     updates: int | None = None
     """Train each setting this long (default: what its space says)."""
     search: Literal["grid", "random", "optuna"] = "grid"

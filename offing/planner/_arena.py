@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 import jax
@@ -24,7 +24,7 @@ class Arena(NamedTuple):
     step: Callable[[Key, Any, Array], tuple[Any, Array, Array, Array]]  # -> state, obs, reward, ended
 
 
-Rows = dict[str, Array]  # of a segment, by name [T, N, ...]
+Rows = Mapping[str, Array]  # of a segment, by name [T, N, ...]
 
 
 class Where(NamedTuple):

@@ -160,7 +160,7 @@ def update_in(key: Key, hypers: Hypers, state: State, arena: Arena, task: Task) 
 
 def lesson(
     key: Key, hypers: Hypers, state: State, arena: Arena, task: Task
-) -> tuple[State, dict[str, Array], dict[str, Array]]:
+) -> tuple[State, dict[str, Array], Rows]:
     """One segment, `epochs` times `minibatches` gradient steps on it, and its rows [T, N, ...]."""
     k1, k2 = jax.random.split(key)
     before = state.where.memory

@@ -163,11 +163,17 @@ def judged(
         promise = estimates(outside, inside, jury.held, len(data.starts), logged, jury.loss)[1]
         name = planner.label(setting) if planner.label else planner.name
         far = distance(policy, data, jury.log.task)
-        found.append(
-            Candidate(name, planner.name, setting, policy, promise, far, one if planner.imagines else None)
-        )
+        rounds = _run(one) if planner.imagines else None
+        found.append(Candidate(name, planner.name, setting, policy, promise, far, rounds))
         run.tell(f"judge {planner.name}", len(found), len(settings))
     return found
+
+
+def _run(planned: Planned) -> Planned:
+    """The rounds that were run, without those that an early end spared."""
+    ran = np.isfinite(np.asarray(planned.held))
+    ran[int(planned.best)] = True  # even of a plan that diverged
+    return planned._replace(own=np.asarray(planned.own)[ran], held=np.asarray(planned.held)[ran])
 
 
 def _choice(candidates: Sequence[Candidate]) -> PolicyChoice:
