@@ -19,8 +19,10 @@ from offing.value.estimate import ValueEstimate
 # ---- the choice
 
 
-def candidate(name: str, worlds, far: float = 1.0) -> Candidate:
-    returns = np.repeat(np.asarray(worlds, float)[:, None], 4, 1)
+def candidate(name: str, worlds, far: float = 1.0, chance: float = 0.0) -> Candidate:
+    """One that earns so much in each world, give or take what chance does to each of its episodes."""
+    drawn = np.random.default_rng(len(name)).normal(size=(len(worlds), 64))
+    returns = np.asarray(worlds, float)[:, None] + chance * (drawn - drawn.mean(1, keepdims=True))
     return Candidate(name, name, bc.Hypers(), None, ValueEstimate(returns), far)  # type: ignore[arg-type]
 
 
@@ -36,15 +38,15 @@ def test_the_clone_is_handed_over_where_planning_is_worse():
 
 def test_a_plan_that_falls_in_one_world_of_many_loses_to_one_that_stands_even_if_it_is_nearer():
     falls = STANDS + 20
-    falls[3] = 10.0
+    falls[3] = 10.0  # so much else is chance that on average they cannot be told apart
     assert np.median(falls) > np.median(STANDS)  # by the median it would be chosen
-    field = settle([candidate("falls", falls, 0.0), candidate("stands", STANDS, 1.0)])
+    field = settle([candidate("falls", falls, 0.0, 50.0), candidate("stands", STANDS, 1.0, 50.0)])
     assert field.chosen.name == "stands"
 
 
 def test_of_those_that_cannot_be_told_apart_the_nearest_to_the_log_is_taken():
     noise = np.random.default_rng(0).normal(size=16)
-    near, far = candidate("near", STANDS + noise, 0.1), candidate("far", STANDS, 0.9)
+    near, far = candidate("near", STANDS + noise, 0.1, 20.0), candidate("far", STANDS, 0.9, 20.0)
     worse = candidate("worse", STANDS - 50, 0.0)
     field = settle([far, near, worse])
     assert field.chosen.name == "near"

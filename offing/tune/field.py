@@ -2,8 +2,8 @@
 
 Every candidate plays the same episodes (the same starts and the same chances) in the same held-out worlds. What
 is maximised is what a policy earns in the worst quarter of them: with eight or sixteen worlds a quantile is the
-word of one world, and the mean of a tail is not. Candidates whose differences, world by world, could be chance
-cannot be told apart from the best, and of those the one nearest to the logged actions is taken.
+word of one world, and the mean of a tail is not. Candidates whose differences could be chance, on average over
+worlds and in the tail, cannot be told apart from the best, and of those the one nearest to the logged actions is taken.
 """
 
 from __future__ import annotations
@@ -116,6 +116,15 @@ def tail(worlds: np.ndarray) -> float:
     return float(np.sort(worlds)[: -(-len(worlds) // 4)].mean())
 
 
+def tail_error(returns: np.ndarray) -> float:
+    """Standard error of `tail`, from the number of episodes [M, K] alone."""
+    returns = np.asarray(returns, np.float64)
+    worst = np.argsort(returns.mean(1))[: -(-len(returns) // 4)]
+    if returns.shape[1] < 2:
+        return 0.0
+    return float(np.sqrt(np.mean(np.var(returns[worst], axis=1, ddof=1)) / returns[worst].size))
+
+
 def tail_of(worlds: Array) -> Array:
     """The same inside a compiled program."""
     return jnp.sort(worlds)[: -(-worlds.shape[0] // 4)].mean()
@@ -130,15 +139,20 @@ def settle(candidates: Sequence[Candidate]) -> Field:
 
 
 def indistinguishable(best: Candidate, other: Candidate) -> bool:
-    """Whether what `best` earns more than `other`, world by world, could be chance; on average and in the tail."""
+    """Whether what `best` earns more than `other` could be chance, on average and in the tail.
+
+    On average: of which worlds there are, by their paired differences. In the tail worlds are too few for that, and a
+    fall in one of many is to count: there, of which episodes were played.
+    """
     if best is other:
         return True
     if not np.isfinite(other.lower):
         return False
     more = best.promise.worlds - other.promise.worlds
     error = np.std(more, ddof=1) / np.sqrt(len(more)) if len(more) > 1 else 0.0
-    room = float(stats.t.ppf(CERTAIN, max(len(more) - 1, 1)) * error)
-    return bool(more.mean() <= room and best.lower - other.lower <= room)
+    times = float(stats.t.ppf(CERTAIN, max(len(more) - 1, 1)))
+    drawn = np.hypot(tail_error(best.promise.returns), tail_error(other.promise.returns))
+    return bool(more.mean() <= times * error and best.lower - other.lower <= times * drawn)
 
 
 def distance(policy: Policy, data: Dataset, task: Task) -> float:
