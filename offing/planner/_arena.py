@@ -93,7 +93,8 @@ def begun_along(arena: Arena, states: Array, share: float | Array) -> Arena:
         k1, k2, k3 = jax.random.split(key, 3)
         inside, obs = arena.reset(k1)
         other = states[jax.random.randint(k2, obs.shape[:1], 0, states.shape[0])]
-        return inside, jnp.where(jax.random.bernoulli(k3, share, obs.shape[:1])[:, None], other, obs)
+        obs = jnp.where(jax.random.bernoulli(k3, share, obs.shape[:1])[:, None], other, obs)
+        return inside._replace(obs=obs) if isinstance(inside, Place) else inside, obs
 
     return arena._replace(reset=reset)
 

@@ -3,7 +3,8 @@
 Every candidate plays the same episodes (the same starts and the same chances) in the same held-out worlds. What
 is maximised is what a policy earns in the worst quarter of them: with eight or sixteen worlds a quantile is the
 word of one world, and the mean of a tail is not. Candidates whose differences could be chance, on average over
-worlds and in the tail, cannot be told apart from the best, and of those the one nearest to the logged actions is taken.
+worlds and in the tail, cannot be told apart from the best, and of those the one nearest to the logged actions is
+taken.
 """
 
 from __future__ import annotations
@@ -141,8 +142,8 @@ def settle(candidates: Sequence[Candidate]) -> Field:
 def indistinguishable(best: Candidate, other: Candidate) -> bool:
     """Whether what `best` earns more than `other` could be chance, on average and in the tail.
 
-    On average: of which worlds there are, by their paired differences. In the tail worlds are too few for that, and a
-    fall in one of many is to count: there, of which episodes were played.
+    On average: of which worlds there are, by their paired differences. In the tail worlds are too few for that, and
+    a fall in one of many is to count: there, of which episodes were played.
     """
     if best is other:
         return True

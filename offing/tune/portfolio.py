@@ -17,12 +17,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import planner as planners
-from ..data import Log, behaviour
+from ..data import Log
 from ..hypers import groups
 from ..pil import PIL
 from ..planner import Planned, clone, plan, rppo, train, turns
 from ..types import Array, BadInput, Box, Dataset, Discrete, Key, Planner, Policy, Posterior
-from ..value.predictive import estimates, rolled, rollouts
+from ..value.checks import Checks
+from ..value.predictive import estimates, known_of, rolled, rollouts
 from .candidates import GLANCES, ROUNDS, PolicyChoice, pad_starts
 from .field import Candidate, distance, settle, tail_of
 from .run import ALONE, Run
@@ -90,17 +91,24 @@ class Jury(NamedTuple):
     own: Posterior
     held: Posterior
     loss: PIL | None
+    checks: Checks | None = None
 
 
 def choose_candidate(
-    key: Key, log: Log, worlds: Posterior, tried: Portfolio, loss: PIL | None = None, run: Run = ALONE
+    key: Key,
+    log: Log,
+    worlds: Posterior,
+    tried: Portfolio,
+    loss: PIL | None = None,
+    run: Run = ALONE,
+    checks: Checks | None = None,
 ) -> PolicyChoice:
     """Every candidate planned and judged, and the one chosen that earns most where it earns least."""
     k1, k2 = jax.random.split(key)
     own, held = pad_starts(worlds.fold(0)), pad_starts(worlds.fold(1))
     data = log.data._replace(starts=np.zeros((0, 1)))
     args = jax.device_put((k1, data, own, held))
-    jury = Jury(k2, log, own, held, loss)
+    jury = Jury(k2, log, own, held, loss, checks)
     found: list[Candidate] = []
     for planner, settings in tried.plain:
         program = _imagining(planner) if planner.imagines else _learning(planner)
@@ -154,13 +162,13 @@ def judged(
 ) -> list[Candidate]:
     """What each setting came to, played in held-out worlds with the same chances as all other candidates."""
     found, data = [], jury.log.data
-    logged = behaviour(data, jury.log.task).mean
+    known = known_of(data, jury.log.task, jury.loss, jury.checks)
     for setting, one in zip(settings, planned, strict=True):
         blank = planner.blank(setting, data.steps.obs.shape[1], jury.held.task)
         policy = replace(blank, params=jax.tree.map(jnp.asarray, one.params))
         outside = rolled(jury.key, policy, jury.held, JUDGED)[0]
         inside = rolled(jury.key, policy, jury.own, JUDGED)[0] if planner.imagines else None
-        promise = estimates(outside, inside, jury.held, len(data.starts), logged, jury.loss)[1]
+        promise = estimates(outside, inside, jury.held, known)[1]
         name = planner.label(setting) if planner.label else planner.name
         far = distance(policy, data, jury.log.task)
         rounds = _run(one) if planner.imagines else None

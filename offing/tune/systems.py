@@ -80,7 +80,7 @@ def planned(
     checks, unchecked = checked(jax.random.fold_in(key, 3), log, posterior, worlds)
     run.tell("check", 1, 1)
     if isinstance(plans, Portfolio):
-        policy = choose_candidate(k1, log, worlds, plans, posterior.pil, run)
+        policy = choose_candidate(k1, log, worlds, plans, posterior.pil, run, checks)
     else:
         policy = choose_policy(k1, rppo.planner, plans, log.data, own, held, "rppo", run)
     imagined = planners.get(policy.planner).imagines
