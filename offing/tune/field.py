@@ -142,8 +142,8 @@ def settle(candidates: Sequence[Candidate]) -> Field:
 def indistinguishable(best: Candidate, other: Candidate) -> bool:
     """Whether what `best` earns more than `other` could be chance, on average and in the tail.
 
-    On average: of which worlds there are, by their paired differences. In the tail worlds are too few for that, and
-    a fall in one of many is to count: there, of which episodes were played.
+    On average: of which worlds there are, by their paired differences. In the tail worlds are too few for that,
+    and a fall in one of many is to count: there, of which episodes were played.
     """
     if best is other:
         return True
