@@ -26,7 +26,7 @@ SMALL: dict[str, Any] = {
     "final_lr": 0.01,
     "decay": 1e-4,
 }
-DEEP = SMALL | {"width": 96, "depth": 3, "activation": "relu", "beta": 1.0, "members": 6, "elites": 6}
+DEEP = SMALL | {"width": 96, "depth": 3, "activation": "relu", "beta": 1.0, "members": 5, "elites": 5}
 # The paper's table for Brax and D4RL (3x200, ten members, eight kept, batch 256), and one layer more.
 PAPER: dict[str, Any] = {"width": 200, "depth": 3, "activation": "relu", "members": 10, "elites": 8}
 # For logs of 10^4 rows and more on a GPU. Worlds learned at one rate err alike, in both folds, and a plan finds
