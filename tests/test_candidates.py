@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import imagined as by_hand
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,8 +14,10 @@ from offing.data import Log
 from offing.planner import _arena, _episodes, _recurrent, bc, clone, plan, rppo
 from offing.tune.field import Candidate, distance, settle, tail
 from offing.tune.portfolio import choose_candidate, portfolio, rises
-from offing.types import BadInput, Box, Dataset, Discrete, Policy, Posterior, Predict, Task, Transition
+from offing.tune.run import Run
+from offing.types import BadInput, Box, Dataset, Discrete, Moments, Policy, Posterior, Task, Transition
 from offing.value.estimate import ValueEstimate
+from offing.value.predictive import rollouts
 
 # ---- the choice
 
@@ -102,13 +105,11 @@ def test_a_planner_that_cannot_take_the_actions_is_left_out_or_refused(monkeypat
 
 def test_all_candidates_are_judged_in_the_same_held_out_worlds():
     actions = ACTIONS["discrete"]
-    data, worlds = log_of(actions), replace(worlds_of(actions), theta=jnp.linspace(-1, 1, 2 * M), folds=2)
+    data, worlds = log_of(actions), replace(worlds_of(actions, theta=jnp.linspace(-1, 1, 2 * M)), folds=2)
     data = data._replace(episode=np.arange(len(data.episode), dtype=np.int32) // 5)
     log = Log(data, worlds.task, "tiny", "tiny", ())
     tried = portfolio("smoke", actions, ["clone", "rppo", "iql"], core="linear")
     told = []
-    from offing.tune.run import Run
-
     choice = choose_candidate(jax.random.key(0), log, worlds, tried, run=Run(progress=lambda *at: told.append(at)))
     names = {one.name for one in choice.field.candidates}
     assert names >= {
@@ -124,7 +125,8 @@ def test_all_candidates_are_judged_in_the_same_held_out_worlds():
     assert choice.points[choice.index] == choice.field.chosen.setting
     assert {what for what, _, _ in told} >= {"plan", "clone", "iql"}
     # seen worlds are beside the point: with others in their place, who read rows alone is judged as before
-    other = replace(worlds, theta=worlds.theta.at[:M].set(3.0))
+    strange = jnp.linspace(-1, 1, 2 * M).at[:M].set(3.0)
+    other = replace(worlds_of(actions, theta=strange), folds=2)
     alone = tried._replace(clones=(), plans=())
     before, after = (choose_candidate(jax.random.key(0), log, w, alone).field.candidates for w in (worlds, other))
     for a, b in zip(before, after, strict=True):
@@ -296,20 +298,13 @@ def chain(theta, obs, action):
     after = jnp.clip(obs + move, 0, GOAL)
     there = (after[..., 0] >= GOAL).astype(jnp.float32)
     mean = jnp.concatenate([after - obs, there[..., None]], -1)
-    return Predict(mean, jnp.zeros_like(mean), there)
+    return Moments(mean, jnp.zeros_like(mean), there)
 
 
 def chain_worlds() -> Posterior:
-    return Posterior(
-        theta=jnp.zeros(2),
-        starts=jnp.zeros((1, 1)),
-        low=jnp.array([0.0, 0.0]),
-        high=jnp.array([float(GOAL), 1.0]),
-        noise_scale=jnp.asarray(0.0),
-        predict=chain,
-        task=Task(30, 0.99, Discrete(2)),
-        terminates=True,
-    )
+    task = Task(30, 0.99, Discrete(2))
+    high = np.array([float(GOAL), 1.0])
+    return by_hand.worlds(chain, jnp.zeros(2), np.zeros((1, 1)), np.zeros(2), high, task, terminates=True)
 
 
 def chain_log() -> Dataset:
@@ -332,8 +327,6 @@ def chain_log() -> Dataset:
 
 
 def test_a_goal_that_is_far_is_found_from_along_logged_episodes_and_not_otherwise():
-    from offing.value.predictive import rollouts
-
     data, worlds = chain_log(), chain_worlds()
     hypers = rppo.Hypers(
         envs=32, segment=32, steps=60_000, epochs=4, minibatches=2, width=16, lr=3e-3, entropy=0.01, core="none"
