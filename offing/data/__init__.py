@@ -16,6 +16,7 @@ from .schema import Schema
 from .sources import BUDGET, Request, Source
 from .sources._toml import read_schema, text_in
 from .sources.sample import samples
+from .table.draft import draft_table
 
 __all__ = [
     "BUDGET",
@@ -70,6 +71,10 @@ def sketch(source: Given) -> tuple[Schema, list[str]]:
     """A first schema for a log, by the names and kinds of its columns, and what was inferred and why."""
     with _one_line():
         format_, request = opened(source, Request(None, "log"))
+        if format_.cells is not None:
+            cells, time = format_.cells(request)
+            if time is not None or any(cell.kind == "word" for cell in cells.values()):
+                return draft_table(cells, time)
         if format_.columns is None:
             return Schema(), [f"{request.name} carries its own columns and spaces"]
         return draft(format_.columns(request), request.name)

@@ -273,12 +273,16 @@ def parse(text: str, name: str = "schema") -> Schema:
 
 
 def text_of(schema: Schema, notes: Sequence[str] = ()) -> str:
-    """The schema as TOML, with what was inferred and why as comments at its head."""
-    lines = ["# " + "".join(c if c.isprintable() else repr(c)[1:-1] for c in note) for note in notes]
-    for item in fields(schema):
-        value = getattr(schema, item.name)
-        if value is not None:
-            lines.append(f"{item.name} = {_toml(value)}")
+    """The schema as TOML: the reason for a key stands above it, what belongs to no key at the head."""
+    clean = ["".join(c if c.isprintable() else repr(c)[1:-1] for c in note) for note in notes]
+    values = {item.name: getattr(schema, item.name) for item in fields(schema)}
+    used = {key: value for key, value in values.items() if value is not None}
+    about = {key: [note for note in clean if note.startswith(f"{key}: ")] for key in used}
+    placed = {note for each in about.values() for note in each}
+    lines = [f"# {note}" for note in clean if note not in placed]
+    for key, value in used.items():
+        lines += [f"# {note.removeprefix(f'{key}: ')}" for note in about[key]]
+        lines.append(f"{key} = {_toml(value)}")
     return "\n".join(lines) + "\n"
 
 
@@ -288,7 +292,8 @@ def _toml(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_toml(key)} = {_toml(item)}" for key, item in value.items()) + "}"
+        bare = lambda key: key if re.fullmatch(r"[A-Za-z0-9_-]+", key) else _toml(key)
+        return "{" + ", ".join(f"{bare(key)} = {_toml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return repr(value)

@@ -17,6 +17,7 @@ from ...registry import Registry
 if TYPE_CHECKING:
     from ..dataset import Log
     from ..schema import Schema
+    from ..table.cells import Cells
 
 BUDGET = 4 * 2**30  # bytes that a log may take in memory; of a larger one, whole episodes are drawn
 Kinds = Mapping[str, np.ndarray]  # some rows of each column, or none, but of its kind
@@ -47,6 +48,7 @@ class Source(NamedTuple):
     suffixes: tuple[str, ...] = ()  # of files that it opens, and of folders of such files
     prefix: str = ""  # of texts that it opens, with the colon
     takes: Callable[[object], bool] | None = None  # whether it opens this value of Python, or this folder
+    cells: Callable[[Request], tuple[Mapping[str, Cells], str | None]] | None = None  # first rows, and the time
     whole: bool = False  # a folder is opened as one, not file by file
     extra: str = ""  # that it needs: pip install 'offing[EXTRA]'
 

@@ -140,15 +140,17 @@ def interleaved(obs: np.ndarray, episode: np.ndarray) -> bool:
     if not moving.shape[1]:
         return False
     shuffled = moving[np.random.default_rng(0).permutation(len(moving))]
-    step, near = _apart(moving, rows)
-    far, chance = _apart(shuffled, rows)
-    return step > JUMPS * far and near < JOINS * chance
+    apart, chance = _apart(moving, rows), _apart(shuffled, rows)  # [BACK, rows]
+    step, steps = np.median(apart[0]), np.median(apart, 1)
+    if step <= JUMPS * np.median(chance[0]):
+        return False
+    nearest = np.median(apart.min(0)) < JOINS * np.median(chance.min(0))
+    return bool(nearest or steps[1:].min() < JOINS * step)  # in any order, or each in its turn
 
 
-def _apart(obs: np.ndarray, rows: np.ndarray) -> tuple[float, float]:
-    """How far rows are from the one before, and from the nearest of those before; medians."""
-    apart = np.stack([np.sqrt(np.square(obs[rows] - obs[rows - back]).sum(1)) for back in range(1, BACK + 1)])
-    return float(np.median(apart[0])), float(np.median(apart.min(0)))
+def _apart(obs: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """How far rows are from each of those before them [BACK, rows]."""
+    return np.stack([np.sqrt(np.square(obs[rows] - obs[rows - back]).sum(1)) for back in range(1, BACK + 1)])
 
 
 def refuse_interleaved(obs: np.ndarray, episode: np.ndarray, schema: Schema | None, name: str) -> None:

@@ -16,6 +16,7 @@ from ...types import BadInput
 from ..columns import table_columns
 from ..dataset import Log
 from ..schema import QUESTION, Schema, complete
+from ..table.cells import Cells
 from . import Request
 from ._rows import MOST, Batch, Rows, collect
 
@@ -106,6 +107,40 @@ def read_parts(parts: Sequence[Part], request: Request) -> Log:
     width = log.data.steps.obs.shape[1]
     named = table_columns(whole.names("obs"), whole.names("action"), width, log.task.actions, others)
     return log._replace(columns=named)
+
+
+SEEN = 50_000  # rows that a draft looks at
+
+
+def first_cells(parts: Sequence[Part]) -> tuple[dict[str, Cells], str | None]:
+    """The cells of a table's first rows, and the column of times, if one is plainly that."""
+    from ._values import read_cells
+
+    part = parts[0]
+    part = part._replace(read=lambda names: _first(part_read(names)))
+    part_read = parts[0].read
+    fields = [field for field in part.fields if not pa.types.is_nested(field.type)]
+    hints = [f.name for f in fields if pa.types.is_timestamp(f.type) or pa.types.is_date(f.type)]
+    hints += [
+        f.name for f in fields if f.name.lower() in ("time", "timestamp", "date", "datetime", "zeit", "datum")
+    ]
+    names = [field.name for field in fields]
+    for time in dict.fromkeys(hints):
+        try:
+            return read_cells([part], names, time, None, 2**32), time
+        except BadInput as error:
+            if "time_format" in str(error):
+                raise
+    return read_cells([part], names, None, None, 2**32), None
+
+
+def _first(pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    count = 0
+    for piece in pieces:
+        yield piece.slice(0, SEEN - count)
+        count += piece.num_rows
+        if count >= SEEN:
+            return
 
 
 def _shaped(

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
+import pyarrow.compute
 
 from ...types import BadInput
 from .._cells import MISSING
@@ -87,12 +87,7 @@ def as_times(column: Any, form: str | None, name: str, where: str) -> tuple[Any,
     if form == "ISO":
         raise BadInput(f"{where}, column {name!r}: a cell is no date in the form that rows before have")
     sample = column.slice(0, 10_000).drop_null()
-    fits = [
-        day + clock
-        for day in FORMS
-        for clock in CLOCKS
-        if pc.strptime(sample, day + clock, "us", error_is_null=True).null_count == 0
-    ]
+    fits = [day + clock for day in FORMS for clock in CLOCKS if _parsed(sample, day + clock).null_count == 0]
     if len(fits) > 1 and len(sample):
         raise BadInput(
             f"{where}, column {name!r}: {sample[0].as_py()!r} may be the day or the month first; write "
@@ -107,12 +102,18 @@ def as_times(column: Any, form: str | None, name: str, where: str) -> tuple[Any,
     return _strict(column, fits[0], name, where), fits[0]
 
 
+def _parsed(column: Any, form: str) -> Any:
+    """Texts of one form as moments; null where one is of another."""
+    options = pyarrow.compute.StrptimeOptions(form, "us", error_is_null=True)
+    return pyarrow.compute.call_function("strptime", [column], options)
+
+
 def _strict(column: Any, form: str, name: str, where: str) -> Any:
     try:
-        found = pc.strptime(column, form, "us", error_is_null=True)
+        found = _parsed(column, form)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise BadInput(f"schema, 'time_format': {form!r} is no form of dates") from None
-    bad = pc.and_(pc.is_null(found), pc.is_valid(column)).to_numpy(zero_copy_only=False)
+    bad = found.is_null().to_numpy(zero_copy_only=False) & column.is_valid().to_numpy(zero_copy_only=False)
     if bad.any():
         word = column[int(bad.argmax())].as_py()
         raise BadInput(f"{where}, column {name!r}: {word[:40]!r} is no date of the form {form!r}")

@@ -14,7 +14,7 @@ import pyarrow.csv as csv
 
 from ...types import BadInput
 from . import Request, Source
-from ._tables import WIDEST, Part, parts_of, read_parts, reason
+from ._tables import WIDEST, Part, first_cells, parts_of, read_parts, reason
 
 BLOCK = 8 * 2**20  # bytes that are read at a time; no row may be longer
 HEADER = 2**20  # bytes of the first line
@@ -188,5 +188,6 @@ source = Source(
     "a .csv file (also .csv.gz and .zip)",
     lambda request: read_parts(_parts(request), request),
     lambda request: _parts(request._replace(what=request.paths[:1]))[0].kinds,
+    cells=lambda request: first_cells(_parts(request._replace(what=request.paths[:1]))),
     suffixes=(".csv", ".csv.gz", ".tsv", ".zip"),
 )

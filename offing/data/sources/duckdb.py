@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ...types import BadInput
 from . import Request, Source
-from ._tables import Part, guarded, read_parts
+from ._tables import Part, first_cells, guarded, read_parts
 from .frame import part_of
 
 FORM = "duckdb:FILE?query=SELECT ... FROM ..."
@@ -34,6 +34,7 @@ source = Source(
     f"{FORM} (extra `duckdb`)",
     lambda request: read_parts([_part(request)], request),
     lambda request: _part(request).kinds,
+    cells=lambda request: first_cells([_part(request)]),
     prefix="duckdb:",
     extra="duckdb",
 )

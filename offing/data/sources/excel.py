@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ...types import BadInput
 from . import Request, Source
-from ._tables import Part, parts_of, read_parts
+from ._tables import Part, first_cells, parts_of, read_parts
 from .frame import part_of
 
 MOST = 64 * 2**20  # bytes of a file
@@ -56,6 +56,7 @@ source = Source(
     "an .xlsx file (extra `excel`)",
     lambda request: read_parts(_parts(request), request),
     lambda request: _parts(request._replace(what=request.paths[:1]))[0].kinds,
+    cells=lambda request: first_cells(_parts(request._replace(what=request.paths[:1]))),
     suffixes=(".xlsx",),
     extra="excel",
 )

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from . import Request, Source
 from ._rows import BATCH
-from ._tables import Part, guarded, read_parts
+from ._tables import Part, first_cells, guarded, read_parts
 
 
 def part_of(table: pa.Table, name: str) -> Part:
@@ -35,5 +35,6 @@ source = Source(
     "",
     lambda request: read_parts([_part(request)], request._replace(name="table")),
     lambda request: _part(request).kinds,
+    cells=lambda request: first_cells([_part(request)]),
     takes=lambda given: hasattr(given, "__arrow_c_stream__") or hasattr(given, "__dataframe__"),
 )

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from ...types import BadInput
 from . import Request, Source
 from ._rows import BATCH
-from ._tables import Part, parts_of, read_parts
+from ._tables import Part, first_cells, parts_of, read_parts
 
 FOOTER = 64 * 2**20  # bytes of a Parquet file's footer
 
@@ -45,5 +45,6 @@ source = Source(
     "a .parquet file",
     lambda request: read_parts(_parts(request), request),
     lambda request: _parts(request._replace(what=request.paths[:1]))[0].kinds,
+    cells=lambda request: first_cells(_parts(request._replace(what=request.paths[:1]))),
     suffixes=(".parquet", ".pq"),
 )

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.resources import as_file, files
 
 from ...types import BadInput
 from ..dataset import Log
-from . import Kinds, Request, Source
-from ._tables import read_parts
+from ..table.cells import Cells
+from . import Request, Source
+from ._tables import first_cells, read_parts
 from ._toml import read_schema
 from .csv import opened
 from .npz import read_npz
@@ -32,13 +34,9 @@ def _load(request: Request) -> Log:
         return read_parts([opened(folder / f"{request.what}.csv")], request._replace(schema=schema))
 
 
-def _columns(request: Request) -> Kinds:
-    """No rows of each column of a sample that is a table; one of arrays says itself what is what."""
-    path = FOLDER / f"{request.what}.csv"
-    if not path.is_file():
-        return {}
-    with as_file(path) as file:
-        return opened(file).kinds
+def _cells(request: Request) -> tuple[Mapping[str, Cells], str | None]:
+    with as_file(FOLDER / f"{request.what}.csv") as path:
+        return first_cells([opened(path)]) if path.is_file() else ({}, None)
 
 
-source = Source(f"an embedded sample ({', '.join(samples())})", _load, prefix=PREFIX)
+source = Source(f"an embedded sample ({', '.join(samples())})", _load, cells=_cells, prefix=PREFIX)

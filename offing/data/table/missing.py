@@ -55,7 +55,9 @@ def refuse_empty(rows: Rows, names: Sequence[str], name: str) -> None:
         empty = rows.cells[column].empty
         if empty.any():
             first = ", ".join(str(row) for row in rows.origin[np.flatnonzero(empty)[:SHOWN]])
-            told.append((column, f"{column!r} {int(empty.sum())} (rows {first}{', ...' * (empty.sum() > SHOWN)})"))
+            told.append(
+                (column, f"{column!r} {int(empty.sum())} (rows {first}{', ...' if empty.sum() > SHOWN else ''})")
+            )
     if told:
         example = told[0][0] if told[0][0].isidentifier() else f'"{told[0][0]}"'
         raise BadInput(

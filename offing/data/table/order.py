@@ -167,7 +167,7 @@ def _resampled(rows: Rows, schema: Schema, notes: list[str]) -> Rows:
     if hole:
         notes.append(f"time: {hole} holes without any row: what follows is another episode")
     time = (step[first] * every).astype(rows.time.dtype)
-    return Rows(cells, unit, time, rows.origin[first], last | holes, rows.dated)
+    return Rows(cells, unit, time, rows.origin[first], np.logical_or(last, holes), rows.dated)
 
 
 def _resampled_cell(cell: Cells, first: np.ndarray, length: np.ndarray, mean: bool) -> Cells:
