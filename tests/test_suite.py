@@ -10,7 +10,7 @@ from experiments.suite.__main__ import main
 from experiments.suite.jobs import Job, listed, write
 from experiments.suite.play import mixed, remembers_nothing, returns, seen, tidy, truth
 from experiments.suite.policies import Reading, disturbed, pool, rolled
-from experiments.suite.table import Share, evaluate_figures, read, sorel_figures
+from experiments.suite.table import Share, evaluate_figures, flips, read, sorel_figures, stopped
 from experiments.suite.tasks import EVERY, KINDS, SEALED, TASKS, Choices, draw_split, half
 from experiments.suite.words import compact, printed
 
@@ -209,6 +209,18 @@ def test_figures_of_plans():
     assert f.too_high == Share(2, 4)
     assert f.same_over_seeds == Share(0, 1)
     assert Share(0, 20).interval[1] == pytest.approx(0.1684, abs=1e-3)
+
+
+def test_what_stopped_a_run_and_what_a_larger_scale_turned():
+    why = ["Is the log sound? Yes: 0%.", "Is it narrow enough? No: 80%."]
+    large = {**plan("NOT-ENOUGH-EVIDENCE"), "scale": "large", "reasons": why}
+    assert stopped([plan(), large]) == {"Is it narrow enough?": 1}
+    share, turned = flips([plan(), plan(seed=1), large, {**plan(seed=1), "scale": "large"}])
+    assert share == Share(1, 2)
+    assert turned == [large]
+    assert "good and not GO at large: 1 of 2" in printed(
+        [plan(), plan(seed=1), large, {**plan(seed=1), "scale": "large"}]
+    )
 
 
 def test_figures_of_estimates_and_what_is_printed_and_kept(tmp_path):

@@ -138,6 +138,26 @@ def sorel_figures(records: Sequence[Record]) -> Sorel:
     )
 
 
+def stopped(records: Sequence[Record]) -> dict[str, int]:
+    """How many runs each question of the verdict stopped, by the question: those that it answered with No."""
+    counts: dict[str, int] = defaultdict(int)
+    for record in records:
+        for reason in record.get("reasons", ()):
+            question, _, answer = reason.partition("?")
+            counts[question + "?"] += answer.strip().startswith("No")
+    return {question: count for question, count in counts.items() if count}
+
+
+def flips(records: Sequence[Record], small: str = "quick", large: str = "large") -> tuple[Share, list[Record]]:
+    """Of good plans that were GO at the small scale, how many are not at the large one, though good; and which."""
+    runs = [r for r in records if r["what"] == "sorel" and r["control"] == "none" and better(r)]
+    named = lambda scale: {(r["task"], r["rows"], r["seed"]): r for r in runs if r["scale"] == scale}
+    before, after = named(small), named(large)
+    both = [key for key, r in before.items() if r["verdict"] == GO and key in after]
+    turned = [after[key] for key in both if after[key]["verdict"] != GO]
+    return Share(len(turned), len(both)), turned
+
+
 class Judged(NamedTuple):
     """One record's estimates by one method beside the truths."""
 

@@ -14,9 +14,11 @@ from .table import (
     Sorel,
     better,
     evaluate_figures,
+    flips,
     gain,
     inside,
     sorel_figures,
+    stopped,
 )
 from .tasks import HALVES
 
@@ -29,6 +31,10 @@ def printed(records: Sequence[Record]) -> str:
             mine = [r for r in records if (r["half"], r["scale"]) == (half, scale)]
             parts += [f"== {half} half, {scale}; commits {', '.join(sorted({r['commit'] for r in mine}))}"]
             parts += _sorel(_of(mine, "sorel")) + _evaluate(_of(mine, "evaluate")) + _controls(mine)
+        share, turned = flips([r for r in records if r["half"] == half])
+        if share.of:
+            parts.append(f"== {half} half: good and GO at quick, good and not GO at large: {share} (none may)")
+            parts += [f"   {r['task']} {r['rows']} seed {r['seed']}: {stopped([r])}" for r in turned]
     return "\n".join(parts) if parts else "no records"
 
 
@@ -44,6 +50,7 @@ def _sorel(records: list[Record]) -> list[str]:
     if not records:
         return []
     lines = ["-- offing sorel", *_sorel_lines(sorel_figures(records))]
+    lines += [f"   stopped {count}: {question}" for question, count in stopped(records).items()]
     lines.append(f"   {'run':34} {'verdict':20} {'promised':>10} {'90% interval':>24} {'earned':>17} {'log':>17}")
     for r in records:
         low, high = r["promise"]["intervals"]["0.9"]
