@@ -138,7 +138,34 @@ def interval() -> Figure:
     return figure
 
 
-FIGURES = {"posterior": posterior, "pil": pil, "held-out": held_out, "interval": interval}
+QUESTIONS = (
+    ("Is the log\nsound?", "NOT-ENOUGH-\nEVIDENCE"),
+    ("Have such predictions\nheld where they could\nbe checked?", "NOT-ENOUGH-\nEVIDENCE"),
+    ("Does the policy stay\nwhere the log\nhas been?", "NOT-ENOUGH-\nEVIDENCE"),
+    ("Will it earn more\nthan the baseline?", "surely less: NO-GO\nunsure: NOT-ENOUGH-\nEVIDENCE"),
+)
+
+
+def verdict() -> Figure:
+    """The questions from left to right, GO at the end."""
+    figure, axes = plt.subplots(figsize=(9.5, 2.6))
+    arrow = {"arrowstyle": "-|>", "color": INK, "lw": 1.2}
+    for i, (question, no) in enumerate(QUESTIONS):
+        box = {"boxstyle": "round,pad=0.5", "facecolor": "#e0f2f1", "edgecolor": WORLD}
+        axes.text(2 * i, 1, question, ha="center", va="center", fontsize=8.5, bbox=box)
+        axes.annotate("", (2 * i + 1.16, 1), (2 * i + 0.84, 1), arrowprops=arrow)
+        axes.text(2 * i + 1, 1.12, "yes", ha="center", fontsize=8)
+        axes.annotate("", (2 * i, 0.28), (2 * i, 0.66), arrowprops=arrow)
+        axes.text(2 * i + 0.08, 0.45, "no", fontsize=8)
+        axes.text(2 * i, 0.2, no, ha="center", va="top", fontsize=8, color=PLAN)
+    go = {"boxstyle": "round,pad=0.5", "facecolor": WORLD, "edgecolor": WORLD}
+    axes.text(7.6, 1, "GO", ha="center", va="center", color="white", weight="bold", bbox=go)
+    axes.set(xlim=(-0.9, 8), ylim=(-0.35, 1.5))
+    axes.axis("off")
+    return figure
+
+
+FIGURES = {"posterior": posterior, "pil": pil, "held-out": held_out, "interval": interval, "verdict": verdict}
 
 
 def main() -> None:
