@@ -11,7 +11,19 @@ from typing import Any
 
 import tyro
 
-from .flags import Collect, Command, Evaluate, Export, Inspect, Play, PosteriorCommand, Sorel, Torel, Watch
+from .flags import (
+    Collect,
+    Command,
+    Evaluate,
+    Explain,
+    Export,
+    Inspect,
+    Play,
+    PosteriorCommand,
+    Sorel,
+    Torel,
+    Watch,
+)
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -24,7 +36,15 @@ def main(arguments: list[str] | None = None) -> int:
 
     try:
         runs: dict[Any, Any] = {Collect: collect, Inspect: inspect, PosteriorCommand: posterior}
-        runs |= {Sorel: sorel, Torel: torel, Evaluate: evaluate, Play: play, Export: export, Watch: watch}
+        runs |= {
+            Sorel: sorel,
+            Torel: torel,
+            Evaluate: evaluate,
+            Play: play,
+            Export: export,
+            Watch: watch,
+            Explain: explain,
+        }
         return runs[type(command)](command)
     except BadInput as error:
         print(f"offing: {' '.join(str(error).split())}", file=sys.stderr)
@@ -159,6 +179,7 @@ def sorel(command: Sorel) -> int:
         )
         facts = _facts(log, command, run, began)
         done = results.save_result(command.out, result, ruling, command.baseline, command.level, facts)
+        _explained(command.out, log)
         folder.clear()
     print(*results.summary(done, command.out), sep="\n")
     return EXIT[done["verdict"]["word"]]
@@ -210,6 +231,7 @@ def torel(command: Torel) -> int:
             )
         facts = {**_facts(log, command, run, began), "space": command.space}
         done = ranking.save_ranking(command.out, found, command.level, facts, bar.spent)
+        _explained(command.out, log)
         folder.clear()
     _console().print(ranking.trials_table(done))
     print()
@@ -322,6 +344,11 @@ def _policies(command: Evaluate, log: Any) -> tuple[dict[str, Any], dict[str, st
 def export(command: Export) -> int:
     from .ship.export import export as run
 
+    if command.to == "mlflow":
+        from .ship.tracked import log_run
+
+        print(log_run(command.folder))
+        return 0
     if command.out is not None:
         _writable(command.out)
     print(*run(command.folder, command.to, command.out), sep="\n")
@@ -330,8 +357,6 @@ def export(command: Export) -> int:
 
 def watch(command: Watch) -> int:
     from .data import load
-    from .report import results
-    from .types import BadInput
     from .watch.earning import EXIT
     from .watch.page import save
     from .watch.watch import Watch as Watching
@@ -339,20 +364,52 @@ def watch(command: Watch) -> int:
     _cache()
     out = command.folder if command.out is None else command.out
     _writable(out)
+    log = _learned_from(command)
+    watching = Watching.of(command.folder, log)
+    watched = watching.update(
+        load(command.data, schema=command.schema, root=os.environ.get("MINARI_DATASETS_PATH"))
+    )
+    files = save(out, watched, command.data)
+    print(*watched.sentences(), files[1], sep="\n")
+    return EXIT[watched.word]
+
+
+def explain(command: Explain) -> int:
+    from .explain.page import attach
+
+    _cache()
+    _writable(command.folder)
+    found = attach(command.folder, _learned_from(command))
+    print(*found.sentences(), command.folder / "explain.html", sep="\n")
+    return 0
+
+
+def _explained(out: Path, log: Any) -> None:
+    """Adds to a finished run's page what the policy does; where that fails, the page stands without."""
+    from .explain.page import attach
+    from .value.left_out import LeftOut, attempt
+
+    found = attempt(lambda: attach(out, log))
+    if isinstance(found, LeftOut):
+        print(f"{out}: the policy is not explained, since {found.reason}", file=sys.stderr)
+
+
+def _learned_from(command: Any) -> Any:
+    """The log that the run in a command's folder learned from."""
+    from .data import load
+    from .report import results
+    from .types import BadInput
+
     report = results.found(command.folder)
     if report is None:
         raise BadInput(f"{command.folder}: holds no finished result")
     root = os.environ.get("MINARI_DATASETS_PATH")
-    source, schema = command.log or report["data"], command.schema
     try:
-        log = load(source, report["rows"], report["seed"], schema=schema, root=root)
+        return load(
+            command.log or report["data"], report["rows"], report["seed"], schema=command.schema, root=root
+        )
     except BadInput as error:
         raise BadInput(f"--log: give the log that the policy was learned from: {error}") from None
-    watching = Watching.of(command.folder, log)
-    watched = watching.update(load(command.data, schema=schema, root=root))
-    files = save(out, watched, command.data)
-    print(*watched.sentences(), files[1], sep="\n")
-    return EXIT[watched.word]
 
 
 def play(command: Play) -> int:

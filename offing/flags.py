@@ -197,9 +197,10 @@ class Export:
 
     folder: Positional[Path]
     """Where `offing sorel` or `torel` left it."""
-    to: Literal["onnx", "numpy", "stablehlo", "c"]
+    to: Literal["onnx", "numpy", "stablehlo", "c", "mlflow"]
     """onnx: one file, checked by onnxruntime (extra `onnx`); numpy: one file for `offing-runtime`; stablehlo: for
-    JAX and XLA; c: one header and one source file."""
+    JAX and XLA; c: one header and one source file; mlflow: the run and its policy, logged to where MLflow's own
+    settings say (extra `mlflow`, and `offing-runtime`)."""
     out: Path | None = None
     """Folder for the files (default: `export` in the run's own)."""
 
@@ -221,6 +222,19 @@ class Watch:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Explain:
+    """What the policy of a finished run does, where it departs from the log, and what its promise hangs on."""
+
+    folder: Positional[Path]
+    """Where `offing sorel` or `torel` left it; explain.html and explain.json are written there, and its page gets
+    the same section."""
+    log: str | None = None
+    """The log that the policy was learned from (default: the one that the run names)."""
+    schema: Path | None = None
+    """A TOML file that says which column is what."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Inspect(OfALog):
     """What is in a log, what is wrong with it, and whether it is diverse enough for SOReL or calls for TOReL."""
 
@@ -237,6 +251,7 @@ Command = (
     | Annotated[Play, tyro.conf.subcommand("play")]
     | Annotated[Export, tyro.conf.subcommand("export")]
     | Annotated[Watch, tyro.conf.subcommand("watch")]
+    | Annotated[Explain, tyro.conf.subcommand("explain")]
     | Annotated[PosteriorCommand, tyro.conf.subcommand("posterior")]
     | Annotated[Inspect, tyro.conf.subcommand("inspect")]
     | Annotated[Collect, tyro.conf.subcommand("collect")]

@@ -290,3 +290,42 @@ def test_killed_at_any_moment_it_leaves_all_or_nothing_and_goes_on(tmp_path, fin
         assert ours[name] == theirs[name]
     assert not (out / ".work").exists()
     offing.load_posterior(out)
+
+
+# ---- after the verdict
+
+
+def test_a_finished_run_explains_itself(solved):
+    out, _ = solved
+    found = json.loads((out / "explain.json").read_text())
+    brings = sum(region["brings"] for region in found["regions"])
+    assert brings == pytest.approx(found["difference"], abs=1e-3 * max(1, abs(brings)))
+    low, _, high = found["promised"]
+    assert low <= found["difference"] <= high
+    assert 0 <= found["fidelity"] <= 1
+    page = (out / "report.html").read_text()
+    assert page.count('<section id="explained">') == 1
+    assert "What does the policy do?" in page
+    assert main(["explain", str(out)]) == 0
+    again = (out / "report.html").read_text()
+    assert again.count('<section id="explained">') == 1
+    assert again.rstrip().endswith("</html>")
+
+
+def test_a_finished_run_is_exported(solved, tmp_path, capsys):
+    out, _ = solved
+    assert main(["export", str(out), "--to", "numpy", "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.split() == [str(tmp_path / "policy.npz")]
+    assert main(["export", str(out), "--to", "c"]) == 0
+    assert {file.name for file in (out / "export").iterdir()} == {"policy.h", "policy.c"}
+    assert main(["export", str(tmp_path), "--to", "c"]) == 2
+
+
+def test_rows_of_a_deployment_are_watched(solved, tmp_path):
+    out, _ = solved
+    code = main(["watch", str(out), "offing:cartpole", "--out", str(tmp_path)])
+    found = json.loads((tmp_path / "watch.json").read_text())
+    assert code == {"KEEP": 0, "STOP": 5, "NOT-YET": 6}[found["word"]]
+    assert found["standing"]["episodes"] == len(found["returns"]) > 0
+    assert found["other_actions"] > 0.05  # the log's behaviour is not the policy
+    assert (tmp_path / "watch.html").read_text().count("<svg") == 3

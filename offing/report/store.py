@@ -38,6 +38,14 @@ def write(path: Path, content: bytes) -> None:
         aside.unlink(missing_ok=True)
 
 
+def read(path: Path) -> str | None:
+    """A text that was written here before, or None if there is none."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return None
+
+
 def save_columns(path: Path, columns: dict[str, np.ndarray]) -> None:
     """A log as an `.npz` file that `offing.load` reads."""
     buffer = io.BytesIO()

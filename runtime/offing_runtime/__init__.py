@@ -31,10 +31,7 @@ class Policy:
         self._program = Program(described["program"], constants)
 
     def predict(self, row: Any, state: Any = None, reward: float = 0.0) -> tuple[Any, Any]:
-        """An action for a row of the table (or its numbers, in order), and the state to come back with.
-
-        The state is None in the first step of an episode. Actions are named as the table names them.
-        """
+        """An action for a row of the table (or its numbers, in order), and the state to come back with."""
         obs = self.columns.encode(row)
         if not self.remembers:
             return self.columns.decode(self._program(obs, 0.0, self._program.initial)[0]), None
@@ -57,7 +54,5 @@ def load(path: str | os.PathLike[str]) -> Policy:
         if described["format"] != FORMAT or described["version"] > VERSION:
             raise ValueError("another version")
         return Policy(described, constants)
-    except FileNotFoundError:
-        raise BadInput(f"{file}: no such file") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise BadInput(f"{file}: no policy that this version can run ({error})") from None

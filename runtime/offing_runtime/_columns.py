@@ -20,31 +20,28 @@ class Columns:
     """What an exported policy says of its columns (`Columns.to_json` of offing)."""
 
     def __init__(self, found: dict[str, Any]):
-        self.table, self.obs, self.action = found["table"], found["obs"], found["action"]
-        self.names = [name for column in self.obs for name in _names(column)]
-        self.inputs = list(dict.fromkeys(name for column in self.obs for name in _inputs(column)))
-        self.sources = {column["name"]: column["source"] for column in self.obs if column.get("source")}
-        acted = [column["name"] for column in self.action]
-        self.known = {*self.inputs, *found["others"], *self.sources.values(), *acted}
+        self.table, self.obs, self.action = found["table"], list(map(Column, found["obs"])), found["action"]
+        self.names = [name for column in self.obs for name in column.names]
+        self.inputs = list(dict.fromkeys(name for column in self.obs for name in column.inputs))
+        self.sources = {column.name: column.source for column in self.obs if column.source}
+        self.known = {*self.inputs, *found["others"], *self.sources.values(), *(c["name"] for c in self.action)}
         self.discrete = bool(self.action) and not self.action[0].get("low")
 
     def encode(self, row: Any) -> np.ndarray:
         """The row's numbers [S]: a dict of cells, or numbers in the log's order."""
         if not isinstance(row, Mapping):
             return self._plain(np.asarray(row))
-        for name in row:
-            if name not in self.known:
-                raise BadInput(f"column {name!r}: unknown to the log; its columns are {_listed(self.inputs)}")
+        for name in (name for name in row if name not in self.known):
+            raise BadInput(f"column {name!r}: unknown to the log; its columns are {_listed(self.inputs)}")
         for name in self.inputs:
             if name not in row and self.sources.get(name) not in row:
                 raise BadInput(f"column {name!r}: missing; a row needs {_listed(self.inputs)}")
-        return np.array([number for column in self.obs for number in _encoded(column, row)], np.float32)
+        return np.array([number for column in self.obs for number in column.encode(row)], np.float32)
 
     def _plain(self, row: np.ndarray) -> np.ndarray:
-        width = len(self.names)
-        if row.dtype.kind not in "fiub" or row.shape != (width,):
-            what = f"observations of shape {row.shape}: {width} numbers a row were expected"
-            raise BadInput(f"{what}, {_listed(self.names)}")
+        if row.dtype.kind not in "fiub" or row.shape != (len(self.names),):
+            due = f"{len(self.names)} numbers a row were expected, {_listed(self.names)}"
+            raise BadInput(f"observations of shape {row.shape}: {due}")
         if row.dtype.kind == "f" and not np.isfinite(row).all():
             name = self.names[int(np.argmin(np.isfinite(row)))]
             raise BadInput(f"column {name!r}, row 0: not a finite number")
@@ -65,41 +62,62 @@ class Columns:
         return found
 
 
-def _names(column: dict[str, Any]) -> list[str]:
-    name, kind, width = column["name"], column.get("encoding", "number"), column.get("width", 1)
-    if kind == "category":
-        return [f"{name}={level}" for level in (*column["levels"], *(["other"] if column.get("other") else []))]
-    if kind == "cyclic":
-        return [f"sin({name})", f"cos({name})"]
-    if kind in ("lag", "difference"):
-        before = f"{name}[t-{column['lag']}]"
-        return [before if kind == "lag" else f"{name}-{before}"]
-    if kind == "indicator":
-        return [f"{name} missing"]
-    return [name] if width == 1 else [f"{name}[{i}]" for i in range(width)]
+class Column:
+    """One column of the table, as offing described it, and the numbers that it becomes."""
 
+    def __init__(self, found: dict[str, Any]):
+        self.name, self.kind, self.fill = found["name"], found.get("encoding", "number"), found.get("fill")
+        self.levels, self.other = found.get("levels", []), bool(found.get("other"))
+        self.period, self.source = float(found.get("period") or 1.0), found.get("source")
+        self.width, self.before = found.get("width", 1), f"{self.name}[t-{found.get('lag', 0)}]"
+        self.inputs = {"lag": [self.before], "difference": [self.name, self.before]}.get(self.kind, [self.name])
+        wide = [self.name] if self.width == 1 else [f"{self.name}[{i}]" for i in range(self.width)]
+        self.names = {
+            "category": [f"{self.name}={level}" for level in [*self.levels, *["other"] * self.other]],
+            "cyclic": [f"sin({self.name})", f"cos({self.name})"],
+            "lag": [self.before],
+            "difference": [f"{self.name}-{self.before}"],
+            "indicator": [f"{self.name} missing"],
+        }.get(self.kind, wide)
 
-def _inputs(column: dict[str, Any]) -> list[str]:
-    name, before = column["name"], f"{column['name']}[t-{column.get('lag', 0)}]"
-    return {"lag": [before], "difference": [name, before]}.get(column.get("encoding", ""), [name])
+    def encode(self, row: Mapping[str, Any]) -> list[float]:
+        """The column's numbers for one row."""
+        if self.kind in ("category", "yes-no"):
+            word = _word(row[self.name])
+            if word == "" and (self.kind == "category" or self.fill is None):
+                raise BadInput(f"column {self.name!r}, row 0: empty; give its value")
+            return self._category(word) if self.kind == "category" else [self._yes(word)]
+        if self.kind == "cyclic":
+            turn = 2 * math.pi * self._turning(row) / self.period
+            return [math.sin(turn), math.cos(turn)]
+        if self.kind in ("lag", "difference"):
+            read = [_numbers(row[each], each, self.fill)[0] for each in self.inputs]
+            return [read[0] if self.kind == "lag" else read[0] - read[1]]
+        if self.kind == "indicator":
+            return [float(math.isnan(_numbers(row[self.name], self.name, math.nan)[0]))]
+        return _numbers(row[self.name], self.name, self.fill, self.width)
 
+    def _category(self, word: str) -> list[float]:
+        if word not in self.levels and not self.other:
+            raise BadInput(f"column {self.name!r}: {word!r} is none of its levels {_listed(self.levels)}")
+        place = self.levels.index(word) if word in self.levels else len(self.levels)
+        return [float(i == place) for i in range(len(self.names))]
 
-def _encoded(column: dict[str, Any], row: Mapping[str, Any]) -> list[float]:
-    name, kind, fill = column["name"], column.get("encoding", "number"), column.get("fill")
-    if kind in ("category", "yes-no"):
-        word = _word(row[name])
-        if word == "" and (kind == "category" or fill is None):
-            raise BadInput(f"column {name!r}, row 0: empty; give its value")
-        return _category(column, word) if kind == "category" else [_yes(column, word)]
-    if kind == "cyclic":
-        turn = 2 * math.pi * _turning(column, row) / float(column.get("period") or 1.0)
-        return [math.sin(turn), math.cos(turn)]
-    if kind in ("lag", "difference"):
-        read = [_numbers(row[each], each, fill)[0] for each in _inputs(column)]
-        return [read[0] if kind == "lag" else read[0] - read[1]]
-    if kind == "indicator":
-        return [float(math.isnan(_numbers(row[name], name, math.nan)[0]))]
-    return _numbers(row[name], name, fill, column.get("width", 1))
+    def _yes(self, word: str) -> float:
+        table = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0}
+        table |= {level.lower(): float(i) for i, level in enumerate(self.levels)}
+        table |= {} if self.fill is None else {"": self.fill}
+        if word.lower() not in table:
+            raise BadInput(f"column {self.name!r}: {word!r} where {_listed(self.levels or '01')} was expected")
+        return table[word.lower()]
+
+    def _turning(self, row: Mapping[str, Any]) -> float:
+        if self.name in row or self.source is None:
+            return _numbers(row[self.name], self.name, self.fill)[0]
+        try:
+            return _part(self.name, row[self.source])
+        except (ValueError, TypeError) as error:
+            raise BadInput(f"column {self.source!r}: not a date in ISO's form ({error})") from None
 
 
 def _numbers(cell: Any, name: str, fill: float | None, width: int = 1) -> list[float]:
@@ -128,56 +146,23 @@ def _word(cell: Any) -> str:
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
 
 
-def _category(column: dict[str, Any], word: str) -> list[float]:
-    levels, other = column["levels"], bool(column.get("other"))
-    if word not in levels and not other:
-        raise BadInput(f"column {column['name']!r}: {word!r} is none of its levels {_listed(levels)}")
-    place = levels.index(word) if word in levels else len(levels)
-    return [float(i == place) for i in range(len(levels) + other)]
-
-
-def _yes(column: dict[str, Any], word: str) -> float:
-    levels, fill = column.get("levels", []), column.get("fill")
-    table = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0}
-    table |= {level.lower(): float(i) for i, level in enumerate(levels)}
-    table |= {} if fill is None else {"": fill}
-    if word.lower() not in table:
-        raise BadInput(f"column {column['name']!r}: {word!r} where {_listed(levels or ('0', '1'))} was expected")
-    return table[word.lower()]
-
-
-def _turning(column: dict[str, Any], row: Mapping[str, Any]) -> float:
-    name, source = column["name"], column.get("source")
-    if name in row or source is None:
-        return _numbers(row[name], name, column.get("fill"))[0]
-    try:
-        return _part(name, _moment(row[source]))
-    except (ValueError, TypeError) as error:
-        raise BadInput(f"column {source!r}: not a date in ISO's form ({error})") from None
-
-
-def _moment(cell: Any) -> datetime:
+def _part(name: str, cell: Any) -> float:
+    """Where in its hour, day, week or year a moment lies."""
     if isinstance(cell, np.datetime64):
         cell = cell.astype("datetime64[us]").item()
-    if isinstance(cell, str):
-        cell = datetime.fromisoformat(cell.strip())
-    elif isinstance(cell, date) and not isinstance(cell, datetime):
-        cell = datetime.combine(cell, time())
-    if not isinstance(cell, datetime):
-        raise ValueError(f"{cell!r} is no date")
-    return cell.replace(tzinfo=UTC) if cell.tzinfo is None else cell.astimezone(UTC)
-
-
-def _part(name: str, at: datetime) -> float:
-    """Where in its hour, day, week or year a moment lies."""
+    at = datetime.fromisoformat(cell.strip()) if isinstance(cell, str) else cell
+    if not isinstance(at, date):
+        raise ValueError(f"{at!r} is no date")
+    at = at if isinstance(at, datetime) else datetime.combine(at, time())
+    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
     minutes = at.minute + (at.second + at.microsecond / 1e6) / 60
     day = (at.hour + minutes / 60) / 24
     if name == "month":
         first = datetime(at.year, at.month, 1, tzinfo=UTC)
         after = datetime(at.year + at.month // 12, at.month % 12 + 1, 1, tzinfo=UTC)
         return at.month - 1 + (at - first) / (after - first)
-    parts = {"minute": minutes, "hour": 24 * day, "weekday": at.weekday() + day}
-    return parts[name] if name in parts else at.timetuple().tm_yday - 1 + day
+    found = {"minute": minutes, "hour": 24 * day, "weekday": at.weekday() + day}
+    return found.get(name, at.timetuple().tm_yday - 1 + day)
 
 
 def _listed(names: Any) -> str:
@@ -185,5 +170,4 @@ def _listed(names: Any) -> str:
 
 
 def _short(cell: Any) -> str:
-    text = repr(cell)
-    return text if len(text) <= 60 else text[:57] + "..."
+    return repr(cell) if len(repr(cell)) <= 60 else repr(cell)[:57] + "..."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,36 +18,27 @@ NAMES += (
 NAMES += " gt=greater ge=greater_equal and=logical_and or=logical_or dot=matmul"
 PLAIN = {name.split("=")[0]: getattr(np, name.split("=")[-1]) for name in NAMES.split()}
 PLAIN |= {"logistic": lambda x: ONE / (ONE + np.exp(-x)), "rsqrt": lambda x: ONE / np.sqrt(x)}
-REDUCE = {name: getattr(np, name) for name in ("sum", "max", "min", "any", "all")}
 
 
 def operation(kind: str, more: dict[str, Any]) -> Callable[..., Any]:
     """What an operation does, its attributes bound."""
-    if kind in PLAIN:
-        return PLAIN[kind]
-    if kind in REDUCE:
-        reduce, axes = REDUCE[kind], tuple(more["axes"])
-        return lambda x: reduce(x, axis=axes)
-    if kind in ("argmax", "argmin"):
-        find, axis = getattr(np, kind), more["axes"][0]
-        return lambda x: find(x, axis=axis)
-    if kind == "reshape":
-        shape = tuple(more["shape"])
-        return lambda x: np.reshape(x, shape)
-    if kind == "broadcast":
-        shape, dims = tuple(more["shape"]), more["dims"]
-        return lambda x: np.broadcast_to(np.expand_dims(x, [i for i in range(len(shape)) if i not in dims]), shape)
-    if kind == "transpose":
-        return lambda x: np.transpose(x, more["axes"])
-    if kind == "concat":
-        return lambda *parts: np.concatenate(parts, more["axis"])
-    if kind == "slice":
-        where = tuple(map(slice, more["starts"], more["limits"], more["strides"]))
-        return lambda x: x[where]
-    if kind == "cast":
-        dtype = np.dtype(more["kind"])
-        return lambda x: np.asarray(x).astype(dtype)
-    raise ValueError(f"operation {kind} is unknown; the policy is of a later version")
+    shape, axes = tuple(more.get("shape", ())), tuple(more.get("axes", ()))
+    new = [i for i in range(len(shape)) if i not in more.get("dims", ())]
+    where = tuple(map(slice, more.get("starts", ()), more.get("limits", ()), more.get("strides", ())))
+    table = {
+        **PLAIN,
+        **{name: partial(getattr(np, name), axis=axes) for name in ("sum", "max", "min", "any", "all")},
+        **{name: lambda x, name=name: getattr(np, name)(x, axes[0]) for name in ("argmax", "argmin")},
+        "reshape": lambda x: np.reshape(x, shape),
+        "broadcast": lambda x: np.broadcast_to(np.expand_dims(x, new), shape),
+        "transpose": lambda x: np.transpose(x, axes),
+        "concat": lambda *parts: np.concatenate(parts, more["axis"]),
+        "slice": lambda x: x[where],
+        "cast": lambda x: np.asarray(x).astype(more["kind"]),
+    }
+    if kind not in table:
+        raise ValueError(f"operation {kind} is unknown; the policy is of a later version")
+    return table[kind]
 
 
 class Program:
