@@ -56,7 +56,7 @@ docs-serve: .venv/docs
 
 .venv/dev: .venv/core
 	@echo "== installing the tools for tests, and every extra but torch"
-	$(PIP) -e '.[dev,all]' -e ./runtime
+	$(PIP) -e '.[dev,all]'
 	@touch $@
 
 .venv/torch: .venv/dev

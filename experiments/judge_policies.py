@@ -43,22 +43,17 @@ from offing.report.store import write
 from offing.tune.candidates import pad_starts
 from offing.tune.choose import PosteriorChoice
 from offing.types import Policy, Posterior
-from offing.value import dice, fqe, importance
-from offing.value._pool import memoryless
-from offing.value.estimate import Judged, ValueEstimate
-from offing.value.estimators import ESTIMATORS, WEIGHTED
+from offing.value import estimators, importance
+from offing.value.estimate import Estimate, ValueEstimate
+from offing.value.estimators import dualdice as dice
+from offing.value.estimators import fqe
+from offing.value.pool import memoryless
 from offing.value.predictive import predictive
 
 RESULTS = Path(__file__).parent / "results"
 LEVEL = 0.9
-METHODS = ("predictive", "fqe", "is", "dr", "dualdice")
-OBSERVED = ("fqe", "dualdice")  # methods that judge what acts on the observation alone
-PRESETS: dict[str, Any] = {
-    "fqe": fqe.PRESETS,
-    "is": importance.PRESETS,
-    "dr": importance.DOUBLY,
-    "dualdice": dice.PRESETS,
-}
+METHODS = estimators.methods()
+PRESETS: dict[str, Any] = {name: estimators.get(name).presets for name in estimators.names()}
 SUITES: dict[str, dict[str, Any]] = {
     "gymnax": {
         "tasks": ("cartpole", "pendulum"),
@@ -69,7 +64,7 @@ SUITES: dict[str, dict[str, Any]] = {
         # Nets of 64 and a quick trailing copy, so that two cores train a pool to where its values have settled.
         "settings": {
             "fqe": fqe.Hypers(width=64, members=3, lr=1e-3, updates=10_000, track=0.05),
-            "is": importance.PRESETS["quick"],
+            "is": PRESETS["is"]["quick"],
             "dr": importance.Doubly(width=64, members=3, lr=1e-3, updates=6_000, track=0.05),
             "dualdice": dice.Hypers(width=64, members=2, lr=3e-4, zeta_lr=3e-3, updates=6_000),
         },
@@ -80,7 +75,7 @@ SUITES: dict[str, dict[str, Any]] = {
         "scale": "large",
         "episodes": 32,
         "beyond": 3_000,
-        "settings": {method: presets["standard"] for method, presets in PRESETS.items()},
+        "settings": {method: presets["large"] for method, presets in PRESETS.items()},
     },
 }
 
@@ -134,7 +129,7 @@ def pools_of(suite: str, task: str, rows: int, seed: int, given: Any, of: Any) -
 
 def in_worlds(
     pool: list[Member], log: Log, choice: PosteriorChoice, worlds: Posterior, planned: bool, copies: int
-) -> list[Judged]:
+) -> list[Estimate]:
     """The posterior's word: all worlds, or for what was planned in the first fold, those of the second."""
     judge, own = (
         (pad_starts(worlds.fold(1)), pad_starts(worlds.fold(0))) if planned else (pad_starts(worlds), None)
@@ -145,7 +140,7 @@ def in_worlds(
             jax.random.key(11), member.policy, judge, log.data, own=own, copies=copies, loss=choice.pil
         )
         health = {**said.support._asdict(), "length": said.length, "widen": said.value.widen}
-        found.append(Judged(said.value, health, (), said.returns))
+        found.append(Estimate(said.value, health, (), said.returns))
     return found
 
 
@@ -160,7 +155,7 @@ def columns(estimates: list[ValueEstimate]) -> dict[str, Any]:
     }
 
 
-def told(judged: list[Judged]) -> dict[str, Any]:
+def told(judged: list[Estimate]) -> dict[str, Any]:
     """What an estimator said of a pool, as JSON."""
     names = dict.fromkeys(name for one in judged for name in one.health)
     returns = [one.returns for one in judged if one.returns is not None]
@@ -196,11 +191,12 @@ def judge(suite: str, task: str, rows: int, seed: int, given: Any, out: Path) ->
                 }
                 judged = in_worlds(pool, log, *worlds, called.startswith("sorel"), given.copies)
             else:
-                policies = [memoryless(m.policy) if method in OBSERVED else m.policy for m in pool]
+                policies = [memoryless(m.policy) if estimators.get(method).memoryless else m.policy for m in pool]
                 hypers = PRESETS[method][given.preset] if given.preset else plan["settings"][method]
                 more = {"settings": asdict(hypers)}
-                known = {"logp": log.logp} if method in WEIGHTED and log.logp is not None else {}
-                judged = ESTIMATORS[method](jax.random.key(11), policies, log.data, log.task, hypers, **known)
+                estimator = estimators.get(method)
+                known = {"logp": log.logp} if estimator.weighs and log.logp is not None else {}
+                judged = estimator.estimate(jax.random.key(11), policies, log.data, log.task, hypers, **known)
             seconds, cores = round(time.perf_counter() - began, 1), round(time.process_time() - used, 1)
             took = {"seconds": seconds, "core_seconds": cores}
             record = {"suite": suite, **asked, "policies": [m.name for m in pool], **told(judged), **more}
@@ -294,7 +290,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=METHODS)
     parser.add_argument("--scale", help="of the posterior, default: the suite's")
     parser.add_argument(
-        "--preset", choices=sorted(dice.PRESETS), help="of the other methods, default: the suite's"
+        "--preset", choices=sorted(PRESETS["fqe"]), help="of the other methods, default: the suite's"
     )
     parser.add_argument("--copies", type=int, default=256, help="episodes in every world")
     parser.add_argument("--episodes", type=int, help="to play, default: the suite's")

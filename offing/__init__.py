@@ -12,12 +12,13 @@ from .pil import PIL, pil, regret_bound
 from .planner import get as get_planner
 from .planner import space as planner_space
 from .posterior.models.ensemble import space
+from .report.evaluation import Evaluation
 from .report.results import load_policy
 from .report.store import load_posterior
 from .report.verdict import Verdict, verdict
 from .tune.candidates import PolicyChoice, choose_policy
 from .tune.choose import PosteriorChoice, choose_posterior
-from .tune.evaluate import Evaluation, evaluate
+from .tune.evaluate import Assessment, evaluate
 from .tune.systems import Ranking, Result, sorel, torel
 from .tune.trials import Contender, Trial
 from .types import BadInput, Box, Dataset, Discrete, Planner, Policy, Posterior, Seen, Task, Transition
@@ -28,6 +29,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "PIL",
+    "Assessment",
     "BadInput",
     "Box",
     "Contender",

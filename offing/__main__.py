@@ -279,12 +279,14 @@ def evaluate(command: Evaluate) -> int:
 
     from . import __version__
     from .posterior.models.ensemble import space
-    from .report import evaluation, store
+    from .report import evaluation_store as evaluations
+    from .report import store
+    from .report.evaluation_parts import Facts
     from .tune import engine
     from .tune.evaluate import evaluate as run_evaluate
-    from .tune.judge import METHODS
     from .tune.run import Run
     from .types import BadInput
+    from .value.estimators import methods as every_method
 
     _cache()
     if not 0 < command.level < 1:
@@ -294,12 +296,15 @@ def evaluate(command: Evaluate) -> int:
     where = engine.get(command.engine)
     log = _load(command)
     policies, likes = _policies(command, log)
-    methods = METHODS if "all" in command.methods else tuple(dict.fromkeys(("predictive", *command.methods)))
+    named = dict.fromkeys(("predictive", *command.methods))
+    methods = every_method() if "all" in named else tuple(named)
     models = space(command.scale, log.data.rows)
     asked = (command.scale, methods, command.level, command.within, command.sampled, command.forget)
+    asked += (command.judge,)
     run = store.identity(log.fingerprint, command.seed, models, __version__, "evaluate", *asked, likes)
-    done, folder = _begun(command, run, evaluation.found(command.out))
-    if done is None:
+    done, folder = _begun(command, run, store.read_json(command.out / evaluations.RESULT))
+    result = None if done is None else evaluations.load_evaluation(command.out)
+    if result is None:
         for note in log.notes:
             print(f"{log.name}: {note}", file=sys.stderr)
         with _Bar() as bar, where.session():
@@ -315,27 +320,30 @@ def evaluate(command: Evaluate) -> int:
                 within=command.within,
                 sampled=command.sampled,
                 forget=command.forget,
+                judges=command.judge,
                 run=Run(folder, bar, where),
             )
-        done = evaluation.save_evaluation(command.out, found, _facts(log, command, run, began))
+        facts = Facts(**_facts(log, command, run, began))
+        result = evaluations.save_evaluation(command.out, found, facts)
         folder.clear()
-    _console().print(evaluation.estimates_table(done))
+    _console().print(evaluations.estimates_table(result))
     print()
-    print(*evaluation.summary(done, command.out), sep="\n")
+    print(*evaluations.summary(result, command.out), sep="\n")
     return 0
 
 
 def _policies(command: Evaluate, log: Any) -> tuple[dict[str, Any], dict[str, str]]:
     """The policies asked for, by what the user calls them, and what tells each from others."""
-    from .report.policies import resolve
+    from .report.results import finished_policy
     from .tune.judge import acts_like
     from .types import BadInput
     from .value.foreign import check
+    from .value.policies import resolve
 
     if len(set(command.policy)) != len(command.policy):
         raise BadInput("--policy: the same one is named twice")
     width = log.data.steps.obs.shape[1]
-    found = {name: resolve(name, log.task, width) for name in command.policy}
+    found = {name: resolve(name, log.task, width, finished_policy) for name in command.policy}
     for name, policy in found.items():
         check(policy, log.data, log.task, name)
     return found, {name: acts_like(policy, log) for name, policy in found.items()}
@@ -415,15 +423,16 @@ def _learned_from(command: Any) -> Any:
 def play(command: Play) -> int:
     from .online.play import play as run
     from .online.play import summary, task_of
-    from .report import policies, results
+    from .report import results
     from .types import BadInput
+    from .value import policies
 
     _cache()
     if (command.folder is None) == (command.policy is None):
         raise BadInput("offing play: give the folder of a finished run or --policy, one of the two")
     if command.folder is None:
         task, width = task_of(command.env)
-        policy, told = policies.resolve(str(command.policy), task, width), {}
+        policy, told = policies.resolve(str(command.policy), task, width, results.finished_policy), {}
     else:
         (policy, task), told = results.load_policy(command.folder), results.found(command.folder) or {}
     with _Bar() as bar:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 from tyro.conf import Positional
 
 from . import planner as planners
 from .data import help_text
+from .value.estimators import methods as _methods
 
 Planners = Annotated[
     tuple[str, ...],
@@ -20,6 +21,11 @@ Planners = Annotated[
         "is chosen too."
     ),
 ]
+
+if TYPE_CHECKING:
+    Method = Judge = str
+else:  # what is in the folder of estimators, and what other packages add to it
+    Judge, Method = Literal[_methods()], Literal[("all", *_methods())]
 
 
 Candidates = Annotated[
@@ -128,7 +134,7 @@ class Torel(OfALog):
     """How to walk through a space from a file: all of it, random draws, or Optuna's sampler (extra `optuna`)."""
     tries: int = 32
     """Settings that a random or Optuna's search may try."""
-    select: Literal["predictive", "fqe", "is", "dr", "dualdice"] = "predictive"
+    select: Judge = "predictive"
     """What to rank by: the posterior predictive median, or another estimator, for comparison."""
     engine: Literal["here", "devices", "ray"] = "here"
     """Where to run: in this process, over all local devices, or on a Ray cluster (extra `ray`)."""
@@ -153,10 +159,13 @@ class Evaluate(OfALog):
     policy: tyro.conf.UseAppendAction[tuple[str, ...]]
     """Which policy: a folder that `offing sorel` or `torel` left, MODULE:FUNCTION (observations in, actions out),
     or a file of another library; give it several times to compare."""
-    methods: tuple[Literal["all", "predictive", "fqe", "is", "dr", "dualdice"], ...] = ("all",)
+    methods: tuple[Method, ...] = ("all",)
     """What to judge by, beside the posterior predictive, which always is."""
     scale: Literal["smoke", "quick", "standard", "large", "paper"] = "quick"
     """How many settings of the worlds to try, as in `offing posterior`, and how long the other methods train."""
+    judge: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Worlds of another kind to ask beside the ensemble (neighbours, linear, or what another package adds): they
+    share none of its errors. Give it several times for several."""
     level: float = 0.9
     """Of the intervals."""
     within: float | None = None

@@ -9,21 +9,21 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from offing.posterior.spaces import SMALL
+from imagined import fitted
 
 import offing
 from offing.data import Log, behaviour, broken
 from offing.pil import PIL
 from offing.planner.rppo import SMALL as PLAN
-from offing.posterior import linear
+from offing.posterior.models import linear
 from offing.tune.candidates import pad_starts
 from offing.tune.choose import refit
 from offing.types import Box, Dataset, Policy, Task, Transition
 
 HORIZON = 60
 QUESTIONS = ("hang together", "know how wrong", "where the log has been", "earn more than", "narrow enough")
-TINY = replace(SMALL, width=16, batch_size=32, updates=300, members=3, elites=3, rates=(1.0,))
-MODELS = (TINY, replace(TINY, own=0.1, shared=1.0))
+TINY = replace(offing.space("smoke")[0], width=16, batch_size=32, updates=300, members=3, elites=3, rates=(1.0,))
+MODELS = (TINY, replace(TINY, init_diversity=0.1, shared=1.0))
 PLANS = (replace(PLAN, steps=24_000, envs=30, segment=25, minibatches=3, width=16),)
 KEY = jax.random.key(0)
 
@@ -138,7 +138,7 @@ def test_a_promise_that_only_extrapolation_makes():
     episode = np.repeat(np.arange(episodes), steps)
     data = Dataset(rows, obs[:, 0], episode, np.asarray(len(now), np.int32))
     task = Task(steps, 0.95, Box((-1.0,), (1.0,)))
-    posterior = linear.fit(jax.random.key(3), linear.Hypers(noise=0.02, members=8), data, task)
+    posterior = fitted(linear.model, jax.random.key(3), linear.Hypers(noise=0.02, members=8), data, task)
     posterior = replace(posterior, high=jnp.array([10.0, 10.0]))  # as if nothing were ever clipped
     half = np.full(2, 0.5)
     calibrated = PIL(half, half, half, half, half, half, members=8)

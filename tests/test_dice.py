@@ -8,8 +8,8 @@ import two_states as two
 
 from offing.nets import mlp
 from offing.types import BadInput, Policy
-from offing.value import dice
 from offing.value._view import units, view
+from offing.value.estimators import dualdice as dice
 
 KEY = jax.random.key(0)
 SMALL = dice.Hypers(
@@ -71,7 +71,7 @@ def test_policies_that_remember_are_refused():
 
 
 def test_the_papers_preset_is_fu_et_al():
-    paper = dice.PRESETS["paper"]
+    paper = dice.estimator.presets["paper"]
     assert (paper.updates, paper.lr, paper.zeta_lr, paper.decay, paper.steady) == (
         1_000_000,
         1e-4,

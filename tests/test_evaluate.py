@@ -1,7 +1,9 @@
 """Policies judged side by side, tiny: what methods say, what the log's own behaviour earned, what is not known."""
 
+import itertools
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -9,38 +11,53 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from imagined import fitted
 from kept import Kept
 
 import offing
 from offing.__main__ import main
 from offing.planner import rppo
-from offing.posterior import linear
+from offing.posterior.models import linear
 from offing.posterior.replay import Replay
-from offing.report.evaluation import evaluation_dict, summary
+from offing.report import evaluation as report
+from offing.report import evaluation_figures as drawn
+from offing.report import evaluation_words as words
+from offing.report.evaluation import Evaluation, evaluation
 from offing.report.evaluation_page import evaluation_page
+from offing.report.evaluation_parts import Facts, LawReport, WidthReport
+from offing.report.evaluation_store import summary, with_page
 from offing.report.evaluation_words import more
-from offing.tune.judge import METHODS, acts_like, judge_all, logged, packed, unpacked
+from offing.tune import evaluate as assess
+from offing.tune.candidates import pad_starts
+from offing.tune.judge import acts_like, judge_all, logged, packed, unpacked
 from offing.tune.more_data import SHARES, thinned
 from offing.tune.run import Run
 from offing.types import BadInput, Box, Dataset, Policy, Task, Transition
+from offing.value import estimators
 from offing.value.backtest import EPISODES, Backtest, backtest, cut
+from offing.value.compare import compare
+from offing.value.estimate import ValueEstimate
+from offing.value.foreign import foreign
 from offing.value.horizon import horizon
 from offing.value.law import Law, fit, needed
+from offing.value.left_out import LeftOut
+from offing.value.many import rolled_all
+from offing.value.predictive import rolled
 
 MODELS = offing.space("smoke")[:2]
 KEY = jax.random.key(0)
-FACTS = {
-    "data": "a log",
-    "fingerprint": "f",
-    "run": "r",
-    "rows": 300,
-    "seed": 0,
-    "scale": "smoke",
-    "version": "0",
-    "device": "cpu",
-    "jax": "0",
-    "seconds": 1.0,
-}
+FACTS = Facts(
+    data="a log",
+    fingerprint="f",
+    run="r",
+    rows=300,
+    seed=0,
+    scale="smoke",
+    version="0",
+    device="cpu",
+    jax="0",
+    seconds=1.0,
+)
 
 
 def lean(params, memory, seen, key):
@@ -67,8 +84,14 @@ def found(log, policies):
 
 
 @pytest.fixture(scope="module")
+def kept():
+    """A cache of its own: what is kept under a name there is of other policies and methods."""
+    return Run(Kept())
+
+
+@pytest.fixture(scope="module")
 def told(found):
-    return evaluation_dict(found[0], FACTS)
+    return evaluation(found[0], FACTS)
 
 
 # ---- who says what
@@ -76,11 +99,11 @@ def told(found):
 
 def test_every_method_that_can_judge_a_policy_does_and_the_others_say_why(found):
     result = found[0]
-    assert set(result.estimates["lean"]) == set(METHODS)
+    assert set(result.estimates["lean"]) == set(estimators.methods())
     assert set(result.estimates["recalls"]) == {"predictive", "is", "dr"}
     assert result.left_out["lean"] == {}
     assert set(result.left_out["recalls"]) == {"fqe", "dualdice"}
-    assert "remembers" in result.left_out["recalls"]["fqe"]
+    assert "remembers" in result.left_out["recalls"]["fqe"].reason
     for judged in result.estimates.values():
         ours = judged["predictive"]
         assert ours.returns is not None
@@ -90,19 +113,19 @@ def test_every_method_that_can_judge_a_policy_does_and_the_others_say_why(found)
 
 
 def test_a_memory_may_be_emptied_if_that_is_asked_for(log, policies, found):
-    jury = judge_all(KEY, log, policies, found[0].worlds, ["fqe"], "smoke", forget=True)
+    jury = judge_all(KEY, log, policies, ["fqe"], "smoke", forget=True)
     assert jury.left_out == {"lean": {}, "recalls": {}}
-    assert "another policy" in jury.judged["recalls"]["fqe"].notes[0]
-    assert "another policy" not in jury.judged["lean"]["fqe"].notes[0]
+    assert "another policy" in jury.estimates["recalls"]["fqe"].notes[0]
+    assert "another policy" not in jury.estimates["lean"]["fqe"].notes[0]
 
 
 def test_a_bag_of_transitions_gets_what_can_read_it(log, policies, found):
     loose = log._replace(data=log.data._replace(episode=np.full_like(log.data.episode, -1)))
     lean_alone = {"lean": policies["lean"]}
-    jury = judge_all(KEY, loose, lean_alone, found[0].worlds, ["is", "fqe", "dr"], "smoke")
-    assert set(jury.judged["lean"]) == {"fqe"}
+    jury = judge_all(KEY, loose, lean_alone, ["is", "fqe", "dr"], "smoke")
+    assert set(jury.estimates["lean"]) == {"fqe"}
     assert set(jury.left_out["lean"]) == {"is", "dr"}
-    assert "bag of transitions" in jury.left_out["lean"]["is"]
+    assert "bag of transitions" in jury.left_out["lean"]["is"].reason
     seen = np.zeros((2, log.data.rows), bool)
     with pytest.raises(BadInput, match="bag of transitions"):
         backtest(KEY, found[0].worlds, loose.data, seen)
@@ -113,7 +136,7 @@ def test_what_was_kept_is_not_done_again_and_gives_the_same(found, log, policies
     before = asked["run"].cache.puts
     again = offing.evaluate(KEY, log, MODELS, policies, **asked)
     assert asked["run"].cache.puts == before
-    assert evaluation_dict(again, FACTS) == evaluation_dict(result, FACTS)
+    assert evaluation(again, FACTS).to_json() == evaluation(result, FACTS).to_json()
 
 
 def test_a_judgement_survives_the_cache(found):
@@ -129,7 +152,7 @@ def test_a_judgement_survives_the_cache(found):
 
 def test_what_the_log_says_of_its_actions_goes_to_those_who_weigh_by_it(log):
     says = log._replace(logp=np.zeros(len(log.data.episode), np.float32))
-    assert logged("is", says) == logged("dr", says) == {"logp": says.logp}
+    assert list(logged("is", says)) == list(logged("dr", says)) == ["logp"]
     assert logged("fqe", says) == logged("is", log) == {}
 
 
@@ -148,34 +171,47 @@ def test_unknown_methods_are_refused(log, policies):
 
 
 def test_the_json_has_what_was_promised(told):
-    json.dumps(told, allow_nan=False)
-    assert told["online_samples"] == 0
-    for methods in told["estimates"].values():
+    plain = told.to_json()
+    json.dumps(plain, allow_nan=False)
+    assert Evaluation.of_json(plain).to_json() == plain
+    assert plain["online_samples"] == 0
+    for methods in plain["estimates"].values():
         for one in methods.values():
-            assert set(one) >= {"median", "interval", "level", "health"}
+            assert set(one) >= {"median", "interval", "level", "health", "return"}
             assert one["interval"][0] <= one["median"] <= one["interval"][1]
-    assert {"backtest", "horizon", "more_data", "checks"} <= set(told)
-    assert told["more_data"]["extrapolation"] is True
-    assert [
-        round(p["rows"] / told["more_data"]["points"][-1]["rows"], 3) for p in told["more_data"]["points"]
-    ] == [
-        *SHARES,
-        1.0,
+    assert {"backtest", "horizon", "more_data", "checks", "comparison"} <= set(plain)
+    assert plain["more_data"]["extrapolation"] is True
+    points = [point["rows"] for point in plain["more_data"]["points"]]
+    assert [round(rows / points[-1], 3) for rows in points] == [*SHARES, 1.0]
+
+
+def test_rows_of_the_table_are_every_policy_by_every_method(told):
+    rows = told.rows_of()
+    assert [(row.policy, row.method) for row in rows] == [
+        (p, m) for p, each in told.estimates.items() for m in each
     ]
+    assert all(row.value_low <= row.value <= row.value_high for row in rows)
+    pytest.importorskip("pandas")
+    frame = told.to_frame()
+    assert len(frame) == len(rows)
+    assert {"policy", "method", "value", "returns", "agrees"} <= set(frame.columns)
 
 
 def test_page_and_terminal_say_the_same(told, tmp_path):
     page, lines = evaluation_page(told), "\n".join(summary(told, tmp_path))
-    for method in ("fqe", "is", "dr", "dualdice"):
-        sentence = told["estimates"]["lean"][method]["explained"]
+    assert page.left_out == {}
+    for method in estimators.names():
+        sentence = told.estimates["lean"][method].explained
         assert sentence in lines
-        assert sentence.replace("'", "&#39;") in page
+        assert sentence.replace("'", "&#39;") in page.html
     assert "left out; it judges what acts on the observation alone" in lines
     assert "By extrapolation" in lines
-    assert "By extrapolation" in page
-    assert "<script" not in page
-    for check in told["checks"]:
-        assert (f"{check['question']} {check['sentence']}" in lines) == (not check["passed"])
+    assert "By extrapolation" in page.html
+    assert "Compared world by world" in lines
+    assert told.comparison.sentences()[0] in page.html
+    assert "<script" not in page.html
+    for check in told.checks:
+        assert (f"{check.question} {check.sentence}" in lines) == (not check.passed)
 
 
 @pytest.mark.parametrize(
@@ -193,9 +229,10 @@ def test_page_and_terminal_say_the_same(told, tmp_path):
         (800.0, [500.0, 900.0], ["already has rows enough"]),
     ],
 )
-def test_more_rows_are_asked_for_in_words(rows, between, said):
-    width = {"now": 10.0, "target": 5.0, "rows": rows, "between": between}
-    text = more({"rows": 1_000, "more_data": {"widths": {"mine": width}}}, "mine")
+def test_more_rows_are_asked_for_in_words(told, rows, between, said):
+    width = WidthReport((), LawReport(1.0, 0.0), 10.0, 5.0, rows, tuple(between))
+    report = replace(told.more_data, widths={"mine": width})
+    text = more(replace(told, rows=1_000, more_data=report), "mine")
     assert all(part in text for part in said), text
 
 
@@ -218,6 +255,189 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert main(asked) == 0
     assert "already finished" in capsys.readouterr().err
     assert main([*asked, "--level", "2"]) == 2
+    monkeypatch.setattr(assess, "more_data", broken)
+    monkeypatch.setattr(drawn, "past", broken)
+    assert main([*asked, "--fresh"]) == 0
+    assert WHY in capsys.readouterr().out
+    told = json.loads((tmp_path / "out" / "evaluation.json").read_text())
+    assert told["more_data"] == {"left_out": WHY}
+    assert told["figures_left_out"] == {"past": WHY}
+
+
+# ---- what is added may fail
+
+
+def broken(*_, **__):
+    raise OverflowError("(34, 'Numerical result out of range')")
+
+
+WHY = "it failed with OverflowError: (34, 'Numerical result out of range')"
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "lost"),
+    [
+        (assess, "more_data", "more_data"),
+        (assess, "backtested", "backtest"),
+        (assess, "_horizon", "horizon"),
+        (assess, "inspect", "consistent"),
+        (assess, "rules", "one_rule"),
+        (assess, "predicted", "predicted"),
+        (estimators.get("fqe"), "estimate", "fqe"),
+    ],
+)
+def test_an_addition_that_fails_leaves_the_estimates(module, name, lost, log, policies, monkeypatch, kept):
+    if module is estimators.get("fqe"):
+        torn = replace(module, estimate=broken)
+        whole = estimators.get
+        monkeypatch.setattr(estimators, "get", lambda n: torn if n == "fqe" else whole(n))
+        kept.cache.kept.pop("judged-fqe")
+    else:
+        monkeypatch.setattr(module, name, broken)
+    some = {"lean": policies["lean"]}
+    methods = ["predictive", "fqe"]
+    result = evaluation(assess.evaluate(KEY, log, MODELS, some, methods, scale="smoke", copies=4, run=kept), FACTS)
+    result, page = with_page(result)
+    ours = result.estimates["lean"]["predictive"]
+    assert np.isfinite([ours.median, *ours.interval]).all()
+    lines = "\n".join(summary(result, Path()))
+    if lost == "fqe":
+        assert set(result.estimates["lean"]) == {"predictive"}
+        assert result.left_out["lean"] == {"fqe": WHY}
+        assert f"FQE: left out; {WHY}." in lines
+    elif lost in ("more_data", "backtest", "horizon"):
+        assert getattr(result, lost) == LeftOut(WHY)
+        assert result.to_json()[lost] == {"left_out": WHY}
+    else:
+        assert result.checks_left_out[lost] == f"what it rests on was left out: {WHY}"
+    for text in (lines, page.replace("&#39;", "'")):
+        assert WHY in text
+    assert Evaluation.of_json(result.to_json()).to_json() == result.to_json()
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [
+        *((report, name) for name in ("checks", "explained", "faults", "compare", "_conformal", "_more", "apart")),
+        *((drawn, name) for name in ("policies", "methods", "past", "far", "loss", "width")),
+        *((words, name) for name in ("past", "more", "cautions")),
+    ],
+)
+def test_what_a_report_adds_may_fail_too(module, name, found, monkeypatch):
+    monkeypatch.setattr(module, name, broken)
+    result, page = with_page(evaluation(found[0], FACTS))
+    plain = result.to_json()
+    json.dumps(plain, allow_nan=False)
+    assert Evaluation.of_json(plain).to_json() == plain
+    assert (
+        result.estimates["lean"]["predictive"].median == found[0].estimates["lean"]["predictive"].estimate.median
+    )
+    lines = summary(result, Path())
+    if name not in ("faults", "apart", "_conformal"):  # these say nothing by themselves
+        assert any("OverflowError" in line for line in lines), lines
+        assert "OverflowError" in page
+    assert "lean will earn about" in page
+
+
+def warped(plain, numbers):
+    """The JSON with every number that is not whole replaced."""
+    if isinstance(plain, dict):
+        return {name: warped(item, numbers) for name, item in plain.items()}
+    if isinstance(plain, list):
+        return [warped(item, numbers) for item in plain]
+    return next(numbers) if isinstance(plain, float) else plain
+
+
+ODD = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-300, 1e300, -1e300, 1e9, None, 0.5]) | st.floats(-1e6, 1e6)
+
+
+@settings(max_examples=12, deadline=None, database=None)
+@given(odd=st.lists(ODD, min_size=1, max_size=9))
+def test_pages_and_sentences_are_made_whatever_the_numbers(told, odd):
+    """Flat, rising, zero, huge, missing: no figure and no sentence fails."""
+    result = Evaluation.of_json(warped(told.to_json(), itertools.cycle(odd)))
+    result, page = with_page(result)
+    assert result.figures_left_out == {}
+    assert "lean will earn about" in page
+    assert not any("it failed" in line for line in summary(result, Path()))
+    json.dumps(result.to_json(), allow_nan=False)
+
+
+def one_world(returns, **more):
+    return ValueEstimate(np.asarray(returns, float), **more)
+
+
+@settings(max_examples=60, deadline=None, database=None)
+@given(
+    st.lists(st.sampled_from([0.0, 1.0, 1e300, -1e300, np.nan, np.inf, 1e-300]), min_size=2, max_size=6),
+    st.sampled_from([(1, 1), (1, 3), (3, 1), (4, 2)]),
+)
+def test_policies_are_compared_whatever_their_returns(numbers, shape):
+    each = itertools.cycle(numbers)
+    returns = {
+        name: one_world(np.array([next(each) for _ in range(shape[0] * shape[1])]).reshape(shape))
+        for name in "abc"
+    }
+    found = compare(returns, 5)
+    assert sorted(found.order) == ["a", "b", "c"]
+    assert len(found.differences) == 3
+    assert all(sentence.endswith(".") for sentence in found.sentences())
+
+
+def test_differences_that_all_worlds_agree_on_are_beyond_doubt():
+    rng = np.random.default_rng(0)
+    world = 100 * rng.standard_normal((10, 1))  # what a world says of all policies alike
+    noise = lambda: rng.standard_normal((10, 64))
+    returns = {
+        "good": one_world(world + 5 + noise()),
+        "twin": one_world(world + 5 + noise()),
+        "bad": one_world(world + noise()),
+    }
+    found = compare(returns, 100)
+    assert found.order[-1] == "bad"
+    assert found.beaten("good") == found.beaten("twin") == ["bad"]  # though their intervals overlap by far
+    assert returns["good"].interval(0.9)[0] < returns["bad"].interval(0.9)[1]
+    first = found.order[0]
+    other = found.order[1]
+    assert found.sentences()[0] == f"{first} earns more than bad beyond doubt, and cannot be told from {other}."
+    assert compare({"good": returns["good"]}, 100) is None
+
+
+def test_worlds_of_another_kind_stand_beside(log, policies, kept):
+    some = {"lean": policies["lean"]}
+    asked = {"scale": "smoke", "copies": 4, "run": kept, "judges": ["neighbours"]}
+    found = assess.evaluate(KEY, log, MODELS, some, ["predictive"], **asked)
+    assert list(found.estimates["lean"]) == ["predictive", "neighbours"]
+    told = evaluation(found, FACTS)
+    one = told.estimates["lean"]["neighbours"]
+    assert one.returns is not None
+    assert np.isfinite([one.median, *one.interval]).all()
+    assert one.explained.startswith("The worlds of neighbours say")
+    with pytest.raises(BadInput, match="oracle: no such model"):
+        assess.evaluate(KEY, log, MODELS, some, ["predictive"], judges=["oracle"])
+
+
+# ---- many policies
+
+
+def test_many_policies_are_judged_as_each_alone(log, found):
+    """Nets of one kind in one program, and functions of the host side by side."""
+    worlds = pad_starts(found[0].worlds)
+    nets = [Policy(jnp.array(w), (), lean) for w in ([0.0, 0.1, 1.0, 0.5], [0.0, 0.0, -1.0, 0.0])]
+    host = [
+        foreign(lambda obs, s=s: (np.asarray(obs)[:, 2] * s > 0).astype(int), log.task, 4, f"host{s}")
+        for s in (1, -1)
+    ]
+    traced = [foreign(lambda obs: (obs[:, 3] > 0) * 1, log.task, 4, "traced")]
+    pool = [nets[0], host[0], traced[0], nets[1], host[1]]
+    together = rolled_all(KEY, pool, worlds, 5, way=True)
+    for policy, journey in zip(pool, together, strict=True):
+        alone = rolled(KEY, policy, worlds, 5)[0]
+        for name in ("returns", "values", "lengths", "first"):
+            mine, theirs = getattr(journey.rollouts, name), np.asarray(getattr(alone, name))
+            np.testing.assert_allclose(mine, theirs, rtol=1e-5, atol=1e-5)
+        assert journey.way.obs.shape[1:] == (worlds.members, 5, 4)
+        assert journey.way.alive[0].all()
 
 
 # ---- closed forms
@@ -326,7 +546,7 @@ def pushed(seed=0, steps=12, episodes=48):
     rows = Transition(now, flat(action), now[:, 0], flat(obs[:, 1:]), flat(action), np.zeros(len(now), np.float32))
     data = Dataset(rows, obs[:, 0], np.repeat(np.arange(episodes), steps), np.asarray(len(now), np.int32))
     task = Task(steps, 0.95, Box((-1.0,), (1.0,)))
-    return data, task, linear.fit(jax.random.key(3), linear.Hypers(noise=0.05, members=8), data, task)
+    return data, task, fitted(linear.model, jax.random.key(3), linear.Hypers(noise=0.05, members=8), data, task)
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,7 @@ from offing.planner import space
 from offing.posterior import linear
 from offing.report.store import save_columns
 from offing.types import Box, Discrete, Policy, Seen, Task
-from offing.value import fqe
+from offing.value.estimators import fqe
 
 NAMES = ["a", "b", "c", "d"]
 TRUTH = {

@@ -1,5 +1,6 @@
 """Policies from anywhere: what forms are taken, that they are judged as if they were our own, what is refused."""
 
+import warnings
 from dataclasses import dataclass, replace
 
 import jax
@@ -7,14 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import two_states as two
+from imagined import fitted
 
-from offing.posterior import linear
+from offing.posterior.models import linear
 from offing.types import BadInput, BadPolicy, Box, Dataset, Discrete, Policy, Seen, Task, Transition
-from offing.value import _table, dice, fqe, importance
+from offing.value import _table, importance
 from offing.value._foreign import Host, Native, is_host, living, on_host
-from offing.value._pool import memoryless
 from offing.value._view import alone
+from offing.value.estimators import dualdice as dice
+from offing.value.estimators import fqe
 from offing.value.foreign import check, foreign
+from offing.value.pool import memoryless
 from offing.value.predictive import predictive, rolled
 
 KEY = jax.random.key(0)
@@ -111,7 +115,7 @@ def walked(episodes=6, length=5, seed=0) -> Dataset:
 @pytest.fixture(scope="module")
 def worlds():
     data = walked()
-    return data, linear.fit(KEY, linear.Hypers(noise=0.3, members=3), data, BOX)
+    return data, fitted(linear.model, KEY, linear.Hypers(noise=0.3, members=3), data, BOX)
 
 
 @pytest.mark.parametrize(("way", "kind"), WAYS)
@@ -159,7 +163,7 @@ def test_choices_are_one_hot_rows_and_episodes_that_are_over_are_not_asked():
     data = walked()
     choice = np.eye(2, dtype=np.float32)[np.arange(data.rows) % 2]
     data = data._replace(steps=data.steps._replace(action=choice, next_action=choice))
-    worlds = linear.fit(KEY, linear.Hypers(members=3), data, task)
+    worlds = fitted(linear.model, KEY, linear.Hypers(members=3), data, task)
     worlds = replace(worlds, starts=jnp.asarray(worlds.starts).at[:, 0].set(-0.5))
     asked = []
 
@@ -186,7 +190,7 @@ def test_ten_thousand_episodes_with_jax_inside_come_to_an_end():
     wide = lambda a: np.tile(a, (1, 20))
     steps = data.steps._replace(obs=wide(data.steps.obs), next_obs=wide(data.steps.next_obs))
     data = data._replace(steps=steps, starts=wide(data.starts))
-    posterior = linear.fit(KEY, linear.Hypers(members=2), data, BOX._replace(horizon=20))
+    posterior = fitted(linear.model, KEY, linear.Hypers(members=2), data, BOX._replace(horizon=20))
     policy = foreign(lambda obs: with_jax_inside(obs[:, :3]), posterior.task, 60, "f")
     assert is_host(policy)
     found = rolled(KEY, policy, posterior, n // 2)[0]
@@ -429,3 +433,26 @@ def test_episodes_that_are_over_stand_where_one_goes_on():
     obs = np.arange(12.0).reshape(2, 2, 3)
     alive = np.array([[False, True], [True, False]])
     np.testing.assert_array_equal(living(obs, alive), [[obs[0, 1], obs[0, 1]], [obs[1, 0], obs[0, 1]]])
+
+
+class Tree:
+    """A model as scikit-learn has them: fitted on a table with names, it warns of an array without."""
+
+    feature_names_in_ = np.array(["x", "v"], dtype=object)
+
+    def predict(self, X):
+        if not hasattr(X, "columns"):
+            warnings.warn("X does not have valid feature names", UserWarning, stacklevel=2)
+        warnings.warn("this model is old", FutureWarning, stacklevel=2)
+        return (np.asarray(X)[:, 0] > 0).astype(int)
+
+
+def test_a_model_with_names_gets_them_and_warns_once():
+    pytest.importorskip("pandas")
+    task = Task(5, 0.9, Discrete(2))
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        policy = foreign(Tree(), task, 2, "tree")
+        for _ in range(20):
+            policy.act(policy.params, (), Seen(np.ones((3, 2)), np.zeros((3, 2)), np.zeros(3), np.ones(3)), None)
+    assert [str(each.message) for each in heard] == ["this model is old"]

@@ -12,9 +12,9 @@ import two_states as two
 from offing import nets
 from offing.types import BadInput, Box, Dataset, Policy, Task, Transition
 from offing.value import _critic
-from offing.value._pool import memoryless
 from offing.value._view import alone, view
-from offing.value.fqe import PRESETS, Hypers, fqe
+from offing.value.estimators.fqe import Hypers, estimator, fqe
+from offing.value.pool import memoryless
 
 KEY = jax.random.key(0)
 SMALL = Hypers(
@@ -146,6 +146,6 @@ def test_what_cannot_be_judged_is_said():
 
 
 def test_the_papers_preset_is_fu_et_al():
-    paper = PRESETS["paper"]
+    paper = estimator.presets["paper"]
     assert (paper.updates, paper.batch_size, paper.width, paper.depth) == (1_000_000, 256, 256, 2)
     assert (paper.lr, paper.decay, paper.track, paper.tolerance) == (3e-4, 1e-5, 0.005, 0.0)

@@ -10,6 +10,7 @@ import two_states as two
 from scipy import stats
 
 from offing.types import BadInput, Box, Dataset, Discrete, Policy, Task, Transition
+from offing.value import estimators
 from offing.value import importance as imp
 from offing.value._behaviour import clone
 from offing.value._follow import Way, add_up, episodes, follow, weigh
@@ -255,7 +256,7 @@ def test_a_handful_of_episodes_is_said():
 
 
 def test_the_papers_presets_are_fu_et_al():
-    paper, double = imp.PRESETS["paper"], imp.DOUBLY["paper"]
+    paper, double = (estimators.get(name).presets["paper"] for name in ("is", "dr"))
     assert (paper.least, paper.most, paper.normalise, paper.alive_only, paper.updates) == (
         -6,
         2,

@@ -11,17 +11,22 @@ import pytest
 from offing.__main__ import main
 from offing.hypers import asdict
 from offing.planner import bc
-from offing.report.policies import FORMS, resolve
-from offing.report.results import RESULT
+from offing.report.results import RESULT, finished_policy
 from offing.report.store import actions_dict, keep, write_json
 from offing.types import BadInput, Box, Discrete, Task
 from offing.value._foreign import Host, Native
 from offing.value._view import alone
+from offing.value.policies import FORMS
+from offing.value.policies import resolve as resolve_with
 
 PAIR = Task(9, 0.9, Discrete(2))
 BOX = Task(9, 0.9, Box((-2.0,), (2.0,)))
 OBS = np.random.default_rng(0).normal(size=(11, 3)).astype(np.float32)
 ROOT = Path(__file__).parents[1]
+
+
+def resolve(spec, task, width):
+    return resolve_with(spec, task, width, finished_policy)
 
 
 def acted(policy, task):

@@ -16,12 +16,13 @@ from offing.planner import iql, space
 from offing.posterior import spaces
 from offing.report.ranking import trial_dict
 from offing.report.ranking_page import order
-from offing.tune import systems
 from offing.tune.run import Run
 from offing.tune.search import Search
 from offing.tune.systems import chosen, overlapping
 from offing.tune.trials import RUNGS, Contender, Trial, try_all
-from offing.value.estimate import Judged, ValueEstimate
+from offing.value import estimators
+from offing.value.estimate import Estimate, ValueEstimate
+from offing.value.estimator import Estimator
 
 MODELS = [
     replace(spaces.SMALL, width=16, updates=60, members=3, elites=2, own=own, rates=(1.0,)) for own in (0.1, 1.0)
@@ -177,9 +178,11 @@ def test_another_estimator_may_choose(found, log, monkeypatch):
 
     def contrary(key, policies, data, task):
         worth = [ValueEstimate(np.full((2, 3), float(i))) for i in range(len(policies))]
-        return [Judged(estimate, {}, ()) for estimate in worth]
+        return [Estimate(estimate, {}, ()) for estimate in worth]
 
-    monkeypatch.setitem(systems.ESTIMATORS, "contrary", contrary)
+    part = Estimator("contrary", "a contrary estimate", contrary, {}, {})
+    monkeypatch.setattr(estimators, "methods", lambda: ("predictive", "contrary"))
+    monkeypatch.setattr(estimators, "get", lambda name: part)
     cache = found[1]
     result = offing.torel(jax.random.key(0), log, MODELS, [CONTENDER], copies=4, run=Run(cache), select="contrary")
     assert result.index == len(SETTINGS) - 1

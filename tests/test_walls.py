@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 ROOT = Path(__file__).parents[1]
-GROUND = ("types", "registry", "hypers", "nets", "optim", "trees")
+GROUND = ("types", "wording", "registry", "hypers", "nets", "optim", "trees")
 ROOMS = {"data": 1, "posterior": 2, "pil": 3, "planner": 4, "value": 4, "tune": 5, "report": 6}
 ROOMS |= {"ship": 7, "watch": 7, "explain": 7, "flags": 8}
 SIMULATORS = {"gymnax", "gymnasium", "gym", "brax", "mujoco", "mujoco_mjx", "minari", "d4rl", "dm_control"}

@@ -13,6 +13,9 @@ import numpy as np
 
 from ..types import Discrete, Task
 from ._advice import DRIFT, SURE, decide
+from ._advice import FOLLOWS as FOLLOWS
+from ._advice import SLIVER as SLIVER
+from ._advice import TAKEN as TAKEN
 from ._drivers import choices
 from ._glance import BINS, TIES, Column, Rows, blocks, first_rows, glance, rows_of, scaled, spread, summed
 from ._guess import VALUES, distances, halves, parts

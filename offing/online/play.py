@@ -12,9 +12,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..report.policies import alike, described
 from ..types import Array, BadInput, Box, Discrete, Key, Policy, Progress, Seen, Task
 from ..value._foreign import is_host, on_host
+from ..value.policies import described, same_actions
 from . import envs
 from .driven import act, driven, split, stepped
 
@@ -112,7 +112,7 @@ def check(policy: Policy, task: Task, name: str, actions: Box | Discrete, width:
     theirs, ours = described(actions), described(task.actions)
     if type(actions) is not type(task.actions) or actions.width != task.actions.width:
         raise BadInput(f"{name}: takes {theirs}, the policy's log has {ours}")
-    if not alike(actions, task.actions):
+    if not same_actions(actions, task.actions):
         why = "the ranges must be the same: action_low and action_high give a log its range"
         raise BadInput(f"{name}: takes {theirs}, the policy's log has {ours}; {why}")
     seen = Seen(*(np.zeros(shape, np.float32) for shape in (width, actions.width, (), ())))

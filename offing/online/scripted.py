@@ -10,9 +10,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..report.policies import named
 from ..types import Array, BadInput, Box, Discrete, Key
 from ..value._given import asked, read
+from ..value.policies import named
 from .policies import Acted, around
 
 Script = Callable[[np.ndarray], Any]  # obs [N, S] -> actions [N] or [N, A]

@@ -1,224 +1,263 @@
-"""What an evaluation found: `evaluation.json` and its page, whole or not at all; and on a terminal."""
+"""An evaluation as plain data: what its JSON, its page and its tables read, and nothing else.
+
+`evaluation(assessment, facts)` makes one. What could not be added stands in it as LeftOut, with its reason.
+"""
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar, cast
 
 import numpy as np
-from rich.table import Table
 
-from ..tune.evaluate import Evaluation
+from ..data import Behaviour
+from ..tune.evaluate import Assessment
+from ..tune.more_data import MoreData, Width
 from ..value.backtest import Backtest
-from ..value.estimate import Judged, ValueEstimate
-from . import evaluation_words as words
-from .disagree import apart, explained, faults
-from .evaluation_page import evaluation_page
-from .health import checks
+from ..value.compare import Comparison, compare
+from ..value.disagree import apart, explained, faults
+from ..value.estimate import Estimate, ValueEstimate
+from ..value.estimators import PREDICTIVE
+from ..value.health import Check, checks
+from ..value.horizon import Horizon
+from ..value.left_out import LeftOut, attempt
+from .evaluation_parts import (
+    BacktestReport,
+    Block,
+    ConformalReport,
+    EstimateReport,
+    Facts,
+    HorizonReport,
+    Interval,
+    LawReport,
+    LossPoint,
+    LossReport,
+    MoreDataReport,
+    Row,
+    TaskReport,
+    ValueReport,
+    WidthPoint,
+    WidthReport,
+    WorldsReport,
+)
+from .jsonable import Json, from_json, to_json
 from .results import choice_dict
-from .store import pil_dict, read_json, write, write_json
-from .verdict import number
+from .store import pil_dict
 
-RESULT, PAGE = "evaluation.json", "evaluation.html"
+if TYPE_CHECKING:
+    import pandas
 
-
-def found(out: Path) -> dict[str, Any] | None:
-    """The evaluation in a folder, or None if there is none."""
-    return read_json(out / RESULT)
+T = TypeVar("T")
+S = TypeVar("S")
 
 
-def save_evaluation(out: Path, result: Evaluation, facts: dict[str, Any]) -> dict[str, Any]:
-    """Writes the page, then `evaluation.json`: a result exists once that does."""
-    told = evaluation_dict(result, facts)
-    write(out / PAGE, evaluation_page(told).encode())
-    write_json(out / RESULT, told)
-    return told
+@dataclass(frozen=True, kw_only=True)
+class Evaluation(Facts):
+    """What policies will earn by every method, whether that can be trusted, and what was run."""
 
+    system: str = "evaluate"
+    level: float
+    task: TaskReport
+    estimates: dict[str, dict[str, EstimateReport]]  # by policy, then method; the posterior's first
+    left_out: dict[str, dict[str, str]]  # why a method says nothing, by policy, then method
+    comparison: Comparison | LeftOut | None  # None where there is one policy
+    backtest: BacktestReport | LeftOut
+    horizon: HorizonReport | LeftOut | None  # None if the log has no runs of steps
+    more_data: MoreDataReport | LeftOut
+    checks: tuple[Check, ...]
+    checks_left_out: dict[str, str]
+    behaviour: Behaviour
+    pil: LossReport | LeftOut
+    posterior: WorldsReport | LeftOut
+    notes: tuple[str, ...]
+    figures_left_out: dict[str, str] = field(default_factory=dict)  # why a picture, or the page, could not be made
+    online_samples: int = 0
 
-def evaluation_dict(result: Evaluation, facts: dict[str, Any]) -> dict[str, Any]:
-    """An evaluation as JSON; what is not a finite number is None."""
-    task = result.worlds.task
-    told = {
-        "system": "evaluate",
-        **facts,
-        "level": result.level,
-        "task": {"horizon": task.horizon, "discount": task.discount},
-        "estimates": {name: _estimates(name, result) for name in result.estimates},
-        "left_out": result.left_out,
-        "backtest": _backtest(result),
-        "horizon": _horizon(result),
-        "more_data": _more(result),
-        "checks": [check._asdict() for check in checks(result)],
-        "behaviour": result.behaviour._asdict(),
-        "pil": pil_dict(result.pil, task, whole=True),
-        "posterior": choice_dict(result.posterior, result.worlds),
-        "notes": list(result.notes),
-        "online_samples": 0,
-    }
-    return plain(told)
+    def to_json(self) -> Json:
+        """The evaluation as JSON has it."""
+        return to_json(self)
 
+    @classmethod
+    def of_json(cls, plain: Json) -> Evaluation:
+        """An evaluation from its JSON; BadInput names what does not fit."""
+        return from_json(cls, plain, "evaluation.json")
 
-def plain(value: Any) -> Any:
-    """Numbers as Python's and as JSON has them: None for what is not finite."""
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple, np.ndarray)):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    return None if isinstance(value, float) and not np.isfinite(value) else value
+    def earns(self, policy: str) -> ValueReport:
+        """What an episode of the policy earns by the posterior."""
+        ours = self.estimates[policy][PREDICTIVE]
+        return ours if ours.returns is None else ours.returns
 
+    def cautions(self, policy: str) -> list[Check]:
+        """The checks that speak against trusting what is said of a policy."""
+        return [c for c in self.checks if not c.passed and c.about in ("log", "worlds", policy)]
 
-def _estimates(name: str, result: Evaluation) -> dict[str, Any]:
-    judged, sentences = result.estimates[name], explained(name, result)
-    told = {}
-    for method, one in judged.items():
-        told[method] = {
-            **_value(one.estimate, result.level),
-            "return": None if one.returns is None else _value(one.returns, result.level),
-            "health": one.health,
-            "faults": faults(method, one),
-            "notes": list(one.notes),
+    def rows_of(self) -> list[Row]:
+        """One row for every policy and method."""
+        return [Row.of(policy, name, one) for policy, each in self.estimates.items() for name, one in each.items()]
+
+    def to_frame(self) -> pandas.DataFrame:
+        """The same rows as a table of pandas."""
+        import pandas
+
+        return pandas.DataFrame([vars(row) for row in self.rows_of()])
+
+    def missing(self) -> list[str]:
+        """What was left out of this evaluation, in sentences."""
+        named = {
+            "the comparison of the policies": self.comparison,
+            "the prediction of the log's own behaviour": self.backtest,
+            "how far ahead the worlds can be trusted": self.horizon,
+            "how much more data would help": self.more_data,
+            "the loss of information": self.pil,
+            "the settings of worlds that were tried": self.posterior,
         }
-        if method != "predictive":
-            told[method] |= {
-                "agrees": not apart(one, judged["predictive"], result.level),
-                "explained": sentences[method],
-            }
-    told["predictive"]["conformal"] = _conformal(judged["predictive"], result)
-    return told
+        found = [f"Left out: {what}; {part.reason}." for what, part in named.items() if isinstance(part, LeftOut)]
+        found += [f"Left out: the check {name}; {why}." for name, why in self.checks_left_out.items()]
+        return found + [f"Left out: the picture {name}; {why}." for name, why in self.figures_left_out.items()]
 
 
-def _value(estimate: ValueEstimate, level: float) -> dict[str, Any]:
-    return {
-        "median": estimate.median,
-        "interval": list(estimate.interval(level)),
-        "level": level,
-        "deviation": estimate.deviation,
-        "range": list(estimate.range),
-    }
+def evaluation(assessment: Assessment, facts: Facts) -> Evaluation:
+    """The plain data of an assessment; every part that fails is left out by itself."""
+    found = attempt(lambda: checks(assessment.evidence))
+    passed, lost = ([], {"all of them": found}) if isinstance(found, LeftOut) else found
+    task = assessment.worlds.task
+    return Evaluation(
+        **vars(facts),
+        level=assessment.level,
+        task=TaskReport(task.horizon, float(task.discount)),
+        estimates={name: _estimates(name, assessment) for name in assessment.estimates},
+        left_out={
+            name: {method: why.reason for method, why in each.items()}
+            for name, each in assessment.left_out.items()
+        },
+        comparison=attempt(lambda: _comparison(assessment)),
+        backtest=_added(assessment.backtest, _backtest),
+        horizon=None if assessment.horizon is None else _added(assessment.horizon, _horizon),
+        more_data=_added(assessment.more_data, _more),
+        checks=tuple(passed),
+        checks_left_out={name: why.reason for name, why in lost.items()},
+        behaviour=assessment.behaviour,
+        pil=attempt(lambda: from_json(LossReport, to_json(pil_dict(assessment.pil, task, whole=True)))),
+        posterior=attempt(
+            lambda: from_json(WorldsReport, to_json(choice_dict(assessment.posterior, assessment.worlds)))
+        ),
+        notes=tuple(assessment.notes),
+    )
 
 
-def _conformal(judged: Judged, result: Evaluation) -> dict[str, Any] | None:
+def _added(part: T | LeftOut, report: Callable[[T], S]) -> S | LeftOut:
+    return part if isinstance(part, LeftOut) else attempt(lambda: report(cast(T, part)))
+
+
+def _comparison(assessment: Assessment) -> Comparison | None:
+    returns = {name: each[PREDICTIVE].returns for name, each in assessment.estimates.items()}
+    known = {name: value for name, value in returns.items() if value is not None}
+    return compare(known, assessment.starts, assessment.level)
+
+
+def _estimates(name: str, assessment: Assessment) -> dict[str, EstimateReport]:
+    given, level = assessment.estimates[name], assessment.level
+    sentences = attempt(lambda: explained(given, assessment.worlds.task, level))
+    return {method: _estimate(method, given, level, sentences, assessment) for method in given}
+
+
+def _estimate(
+    method: str,
+    given: Mapping[str, Estimate],
+    level: float,
+    sentences: Mapping[str, str | LeftOut] | LeftOut,
+    assessment: Assessment,
+) -> EstimateReport:
+    one, ours = given[method], method == PREDICTIVE
+    said = sentences if isinstance(sentences, LeftOut) else None if ours else sentences[method]
+    wrong = attempt(lambda: tuple(faults(method, one)))
+    agrees = None if ours else attempt(lambda: not apart(one, given[PREDICTIVE], level))
+    conformal = attempt(lambda: _conformal(one, assessment)) if ours else None
+    return EstimateReport(
+        **vars(_value(one.estimate, level)),
+        returns=None if one.returns is None else _value(one.returns, level),
+        health={key: float(number) for key, number in one.health.items()},
+        faults=() if isinstance(wrong, LeftOut) else wrong,
+        notes=tuple(one.notes),
+        agrees=None if isinstance(agrees, LeftOut) else agrees,
+        explained=said if isinstance(said, str) or said is None else f"Left out: why it differs; {said.reason}.",
+        conformal=None if isinstance(conformal, LeftOut) else conformal,
+    )
+
+
+def _value(estimate: ValueEstimate, level: float) -> ValueReport:
+    return ValueReport(
+        median=estimate.median,
+        interval=estimate.interval(level),
+        level=level,
+        deviation=estimate.deviation,
+        range=estimate.range,
+    )
+
+
+def _conformal(estimate: Estimate, assessment: Assessment) -> Interval | None:
     """The return's interval by the factor that makes those of the log's own behaviour hold."""
-    if not isinstance(result.backtest, Backtest) or judged.returns is None:
+    if isinstance(assessment.backtest, LeftOut) or estimate.returns is None:
         return None
-    by = result.backtest.conformal
-    return {"interval": list(by.interval(judged.returns)), "level": by.level} if np.isfinite(by.factor) else None
+    by = assessment.backtest.conformal
+    return Interval(by.interval(estimate.returns), by.level) if np.isfinite(by.factor) else None
 
 
-def _backtest(result: Evaluation) -> dict[str, Any]:
-    past = result.backtest
-    if not isinstance(past, Backtest):
-        return {"left_out": past}
-    blocks = [
-        {
-            **{field: getattr(block, field) for field in ("fold", "first", "last", "episodes", "logged")},
-            "predicted": block.predicted.median,
-            "interval": list(block.predicted.interval(past.level)),
-        }
-        for block in past.blocks
-    ]
+def _backtest(past: Backtest) -> BacktestReport:
+    blocks = tuple(
+        Block(
+            b.fold,
+            b.first,
+            b.last,
+            b.episodes,
+            b.logged,
+            b.predicted.median,
+            b.predicted.interval(past.level),
+        )
+        for b in past.blocks
+    )
     by = past.conformal
-    return {
-        "blocks": blocks,
-        "inside": past.inside,
-        "level": past.level,
-        "held": past.held,
-        "bias": past.bias,
-        "error": past.error,
-        "conformal": {"factor": by.factor, "policies": by.policies, "note": by.note},
-    }
+    factor = float(by.factor) if np.isfinite(by.factor) else None
+    report = ConformalReport(factor, by.policies, by.note)
+    return BacktestReport(blocks, past.inside, past.level, past.held, past.bias, past.error, report)
 
 
-def _horizon(result: Evaluation) -> dict[str, Any] | None:
-    far = result.horizon
-    if far is None:
-        return None
-    return {
-        "steps": far.steps,
-        "error": far.error,
-        "spread": far.spread,
-        "agree": far.agree,
-        "trusted": far.trusted,
-        "largest": far.last,
-        "share": far.share,
-    }
+def _horizon(far: Horizon) -> HorizonReport:
+    numbers = lambda array: tuple(float(x) for x in array)
+    return HorizonReport(
+        tuple(int(step) for step in far.steps),
+        numbers(far.error),
+        numbers(far.spread),
+        tuple(bool(each) for each in far.agree),
+        far.trusted,
+        far.last,
+        far.share,
+    )
 
 
-def _more(result: Evaluation) -> dict[str, Any]:
-    found = result.more_data
-    widths = {
-        name: {
-            "points": [{"rows": n, "half_width": w} for n, w in zip(width.rows, width.halves, strict=True)],
-            "law": {"slope": np.sqrt(width.law.slope), "floor": np.sqrt(width.law.floor)},
-            "now": width.now,
-            "target": width.target,
-            "rows": width.needed.rows,
-            "between": [width.needed.low, width.needed.high],
-        }
-        for name, width in found.widths.items()
-    }
-    return {
-        "extrapolation": True,
-        "points": [
-            {"rows": n, "pil": loss.total, "error": loss.e, "spread": loss.v}
-            for n, loss in zip(found.rows, found.pil, strict=True)
-        ],
-        "law": found.law._asdict(),
-        "slope": found.slope,
-        "widths": widths,
-    }
+def _more(found: MoreData) -> MoreDataReport:
+    points = tuple(
+        LossPoint(float(rows), loss.total, loss.e, loss.v)
+        for rows, loss in zip(found.rows, found.pil, strict=True)
+    )
+    return MoreDataReport(
+        True,
+        points,
+        LawReport(float(found.law.slope), float(found.law.floor)),
+        found.slope,
+        {name: _added(width, _width) for name, width in found.widths.items()},
+    )
 
 
-# ---- on a terminal
-
-
-def estimates_table(told: dict[str, Any]) -> Table:
-    """Policies by methods: discounted value, undiscounted return, and whether the method agrees and is well."""
-    level = f"{told['level']:.0%}"
-    table = Table(title=None, box=None, header_style="bold")
-    for head in ("policy", "method", "value", level, "return", level, "worlds", "health"):
-        left = head in ("policy", "method", "worlds", "health")
-        table.add_column(head, justify="left" if left else "right", overflow="fold", no_wrap=head != "policy")
-    for name, methods in told["estimates"].items():
-        for place, (method, one) in enumerate(methods.items()):
-            agrees = "" if method == "predictive" else "agrees" if one["agrees"] else "differs"
-            well = "" if method == "predictive" else "see below" if one["faults"] else "well"
-            row = [*_cells(one), *(_cells(one["return"]) if one["return"] else ("", "")), agrees, well]
-            table.add_row("" if place else name, method, *row)
-        for method in told["left_out"][name]:
-            table.add_row("", method, "–", "", "", "", "", "left out")
-    return table
-
-
-def _cells(one: dict[str, Any]) -> tuple[str, str]:
-    low, high = one["interval"]
-    return number(one["median"]), f"{number(low)} … {number(high)}"
-
-
-def summary(told: dict[str, Any], out: Path) -> list[str]:
-    """What was found, in sentences."""
-    loss = told["pil"]
-    said = [
-        f"{told['data']}: {told['rows']:,} rows, seed {told['seed']}, {len(told['posterior']['settings'])} "
-        f"settings of worlds ({told['scale']}), {told['seconds']:.0f} s",
-        f"PIL {loss['total']:.3g} nats a step = error {loss['error']:.3g} + spread {loss['spread']:.3g}: "
-        f"{loss['word']}",
-        f"value: discounted by {told['task']['discount']:g}, which all methods give; return: what an episode of "
-        f"at most {told['task']['horizon']} steps adds up to",
-    ]
-    for name, methods in told["estimates"].items():
-        said.append(words.headline(told, name))
-        said += [f"  {one['explained']}" for method, one in methods.items() if method != "predictive"]
-        said += [f"  {sentence}" for sentence in words.missing(told, name)]
-        said.append(f"  {words.more(told, name)}")
-    said += [*words.past(told), words.far(told)]
-    failed = [check for check in told["checks"] if not check["passed"]]
-    for check in failed:
-        about = "" if check["about"] in ("log", "worlds") else f"{check['about']}: "
-        said.append(f"CAUTION {about}{check['question']} {check['sentence']}")
-    if not failed:
-        said.append(f"all {len(told['checks'])} checks passed")
-    said += [f"note: {note}" for note in told["notes"]]
-    return [*said, f"{out / PAGE}  online samples used: {told['online_samples']}"]
+def _width(width: Width) -> WidthReport:
+    points = tuple(WidthPoint(float(n), float(w)) for n, w in zip(width.rows, width.halves, strict=True))
+    finite = lambda x: float(x) if np.isfinite(x) else None
+    return WidthReport(
+        points,
+        LawReport(float(np.sqrt(width.law.slope)), float(np.sqrt(width.law.floor))),
+        width.now,
+        width.target,
+        finite(width.needed.rows),
+        (finite(width.needed.low), finite(width.needed.high)),
+    )

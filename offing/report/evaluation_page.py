@@ -1,103 +1,156 @@
-"""An evaluation as one page: what each policy will earn, the methods side by side, and why they differ."""
+"""An evaluation as one page: what each policy will earn, the policies and the methods side by side, and why they
+differ. A picture that cannot be drawn is left out, and the page says so.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import NamedTuple
 
 from markupsafe import Markup
 
+from ..value.estimators import PREDICTIVE
+from ..value.health import Check
+from ..value.left_out import LeftOut, attempt
+from ..wording import capital, number
 from . import evaluation_figures as drawn
 from . import evaluation_words as words
+from .evaluation import Evaluation
+from .evaluation_parts import EstimateReport, ValueReport
 from .page import FACTS, environment
-from .verdict import number
+
+Draw = Callable[[], str | None]
 
 
-def evaluation_page(told: dict[str, Any]) -> str:
-    """The HTML page of an evaluation as `evaluation.json` has it."""
-    pictures = {"past": drawn.past(told), "far": drawn.far(told), "loss": drawn.loss(told)}
-    return (
+class Page(NamedTuple):
+    """The page, and why some of its pictures are missing."""
+
+    html: str
+    left_out: dict[str, str]
+
+
+class TableOf(NamedTuple):
+    head: list[str]
+    rows: list[list[str]]
+
+
+class Section(NamedTuple):
+    """What the page says of one policy."""
+
+    name: str
+    tone: str
+    headline: str
+    cautions: int
+    checks: list[dict[str, str]]
+    table: TableOf
+    sentences: list[str]
+    notes: dict[str, tuple[str, ...]]
+    more: str
+    conformal: str | None
+    pictures: dict[str, Markup]
+
+
+def evaluation_page(found: Evaluation) -> Page:
+    """The HTML page of an evaluation."""
+    lost: dict[str, str] = {}
+    of_all: dict[str, Draw] = {
+        "policies": lambda: drawn.policies(found),
+        "past": lambda: drawn.past(found),
+        "far": lambda: drawn.far(found),
+        "loss": lambda: drawn.loss(found),
+    }
+    sections = [_section(found, name, lost) for name in found.estimates]
+    pictures = _pictures(of_all, lost)
+    text = (
         environment()
         .get_template("evaluation.html.jinja")
         .render(
-            told=told,
-            policies=[_policy(told, name) for name in told["estimates"]],
-            checks=[_check(check) for check in told["checks"] if check["about"] in ("log", "worlds")],
-            past=words.past(told),
-            far=words.far(told),
-            pictures={name: Markup(text) for name, text in pictures.items() if text},
-            blocks=_blocks(told),
-            facts=_facts(told),
+            found=found,
+            policies=sections,
+            checks=[_check(check) for check in found.checks if check.about in ("log", "worlds")],
+            compared=words.compared(found),
+            past=words.past(found),
+            far=words.far(found),
+            slope=None if isinstance(found.more_data, LeftOut) else found.more_data.slope,
+            pictures=pictures,
+            blocks=_blocks(found),
+            missing=[*found.missing(), *(f"Left out: the picture {name}; {why}." for name, why in lost.items())],
+            facts=_facts(found),
         )
+    )
+    return Page(text, lost)
+
+
+def _pictures(asked: dict[str, Draw], lost: dict[str, str], of: str = "") -> dict[str, Markup]:
+    """The pictures that can be drawn; the others' reasons go to `lost`."""
+    found = {}
+    for name, draw in asked.items():
+        text = attempt(draw)
+        if isinstance(text, LeftOut):
+            lost[f"{name}{of}"] = text.reason
+        elif text:
+            found[name] = Markup(text)
+    return found
+
+
+def _section(found: Evaluation, name: str, lost: dict[str, str]) -> Section:
+    methods, caution = found.estimates[name], found.cautions(name)
+    asked: dict[str, Draw] = {
+        "methods": lambda: drawn.methods(found, name),
+        "width": lambda: drawn.width(found, name),
+    }
+    return Section(
+        name=name,
+        tone="unsure" if caution else "go",
+        headline=words.headline(found, name),
+        cautions=len(caution),
+        checks=[_check(check) for check in found.checks if check.about == name],
+        table=_table(methods),
+        sentences=[*(one.explained for one in methods.values() if one.explained), *words.missing(found, name)],
+        notes={method: one.notes for method, one in methods.items() if one.notes},
+        more=words.more(found, name),
+        conformal=words.conformal(found, name),
+        pictures=_pictures(asked, lost, f" of {name}"),
     )
 
 
-def _policy(told: dict[str, Any], name: str) -> dict[str, Any]:
-    methods = told["estimates"][name]
-    mine = [check for check in told["checks"] if check["about"] == name]
-    caution = [
-        check for check in told["checks"] if not check["passed"] and check["about"] in ("log", "worlds", name)
-    ]
-    conformal = methods["predictive"]["conformal"]
-    pictures = {"methods": drawn.methods(told, name), "width": drawn.width(told, name)}
-    return {
-        "name": name,
-        "tone": "unsure" if caution else "go",
-        "headline": words.headline(told, name),
-        "cautions": len(caution),
-        "checks": [_check(check) for check in mine],
-        "table": _table(methods),
-        "explained": [one["explained"] for method, one in methods.items() if method != "predictive"],
-        "missing": words.missing(told, name),
-        "notes": {method: one["notes"] for method, one in methods.items() if one["notes"]},
-        "more": words.more(told, name),
-        "conformal": None if conformal is None else " to ".join(map(number, conformal["interval"])),
-        "pictures": {kind: Markup(text) for kind, text in pictures.items() if text},
-    }
+def _check(check: Check) -> dict[str, str]:
+    kind = "yes" if check.passed else "no"
+    return {"question": check.question, "answer": capital(check.sentence), "kind": kind}
 
 
-def _check(check: dict[str, Any]) -> dict[str, str]:
-    sentence = check["sentence"]
-    kind = "yes" if check["passed"] else "no"
-    return {"question": check["question"], "answer": sentence[:1].upper() + sentence[1:], "kind": kind}
-
-
-def _table(methods: dict[str, Any]) -> dict[str, Any]:
+def _table(methods: dict[str, EstimateReport]) -> TableOf:
     rows = []
     for method, one in methods.items():
-        earned = one["return"]
-        agrees = "" if method == "predictive" else "agrees" if one["agrees"] else "differs"
-        well = "" if method == "predictive" else "well" if not one["faults"] else "see below"
-        rows.append([method, *_cells(one), *(_cells(earned) if earned else ("", "", "")), agrees, well])
+        agrees = "" if method == PREDICTIVE else "agrees" if one.agrees else "differs"
+        well = "" if method == PREDICTIVE else "see below" if one.faults else "well"
+        rows.append([method, *_cells(one), *(_cells(one.returns) if one.returns else ("", "", "")), agrees, well])
     head = ["method", "value", "low", "high", "return", "low", "high", "beside the worlds", "health"]
-    return {"head": head, "rows": rows}
+    return TableOf(head, rows)
 
 
-def _cells(one: dict[str, Any]) -> tuple[str, str, str]:
-    low, high = one["interval"]
-    return number(one["median"]), number(low), number(high)
+def _cells(one: ValueReport) -> tuple[str, str, str]:
+    low, high = one.interval
+    return number(one.median), number(low), number(high)
 
 
-def _blocks(told: dict[str, Any]) -> dict[str, Any] | None:
-    blocks = told["backtest"].get("blocks")
-    if not blocks:
+def _blocks(found: Evaluation) -> TableOf | None:
+    if isinstance(found.backtest, LeftOut):
         return None
     rows = [
         [
-            f"{b['first']} to {b['last']}",
-            str(b["episodes"]),
-            *map(number, (b["logged"], b["predicted"], *b["interval"])),
+            f"{b.first} to {b.last}",
+            str(b.episodes),
+            *map(number, (b.logged, b.predicted, *b.interval)),
         ]
-        for b in blocks
+        for b in found.backtest.blocks
     ]
-    return {"head": ["among episodes", "of them", "logged", "foretold", "low", "high"], "rows": rows}
+    return TableOf(["among episodes", "of them", "logged", "predicted", "low", "high"], rows)
 
 
-def _facts(told: dict[str, Any]) -> list[tuple[str, str]]:
-    facts = [(label, str(told[name])) for name, label in FACTS.items() if told.get(name) is not None]
-    tried = f"{len(told['posterior']['settings'])} of the posterior"
-    return [
-        *facts,
-        ("rows", number(told["rows"])),
-        ("settings tried", tried),
-        ("seconds", number(told["seconds"])),
-    ]
+def _facts(found: Evaluation) -> list[tuple[str, str]]:
+    facts = [(label, str(getattr(found, name))) for name, label in FACTS.items() if hasattr(found, name)]
+    facts.append(("rows", number(found.rows)))
+    if not isinstance(found.posterior, LeftOut):
+        facts.append(("settings tried", f"{len(found.posterior.settings)} of the posterior"))
+    return [*facts, ("seconds", number(found.seconds))]

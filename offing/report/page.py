@@ -5,12 +5,14 @@ The page stands alone: style and pictures are inside, nothing is fetched and no 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jinja2
 import numpy as np
 from markupsafe import Markup
 
+from ..value.left_out import LeftOut, attempt
 from . import figures
 from .verdict import CLIPPED, GUARDED, OUTSIDE, number, percent
 
@@ -44,7 +46,7 @@ def page(result: dict[str, Any], episodes: np.ndarray) -> str:
             tone=TONES.get(result["verdict"]["word"], "unsure"),
             reasons=[_reason(text) for text in result["verdict"]["reasons"]],
             sentences=sentences(result),
-            pictures={name: Markup(text) for name, text in _pictures(result, episodes).items() if text},
+            **pictures(_pictures(result, episodes)),
             worlds=_worlds_table(result["posterior"]),
             plans=_plans_table(result["policy"]),
             chosen={name: _settled(result[name]) for name in ("posterior", "policy")},
@@ -69,13 +71,21 @@ def environment() -> jinja2.Environment:
     return made
 
 
-def _pictures(result: dict[str, Any], episodes: np.ndarray) -> dict[str, str | None]:
+def pictures(asked: Mapping[str, Callable[[], str | None]]) -> dict[str, Any]:
+    """The pictures that can be drawn, and sentences on those that cannot: a page stands without them."""
+    drawn = {name: attempt(draw) for name, draw in asked.items()}
+    lost = {name: part for name, part in drawn.items() if isinstance(part, LeftOut)}
+    there = {name: Markup(part) for name, part in drawn.items() if part and name not in lost}
+    return {"pictures": there, "missing": [f"Left out: the picture {n}; {p.reason}." for n, p in lost.items()]}
+
+
+def _pictures(result: dict[str, Any], episodes: np.ndarray) -> dict[str, Callable[[], str | None]]:
     return {
-        "distribution": figures.distribution(result, episodes),
-        "calibration": figures.calibration(result),
-        "replay": figures.replay(result),
-        "settings": figures.settings(result),
-        "planning": figures.planning(result),
+        "distribution": lambda: figures.distribution(result, episodes),
+        "calibration": lambda: figures.calibration(result),
+        "replay": lambda: figures.replay(result),
+        "settings": lambda: figures.settings(result),
+        "planning": lambda: figures.planning(result),
     }
 
 

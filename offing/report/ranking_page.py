@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from . import figures
 from .figures import BLUE, LINE, MUTED, ORANGE, differing, shown
-from .page import FACTS, environment, support_rows
+from .page import FACTS, environment, pictures, support_rows
 from .verdict import OUTSIDE, number, percent
 
 MOST = 40  # trials that a picture lists
@@ -21,10 +20,10 @@ def ranking_page(result: dict[str, Any]) -> str:
     """The HTML page of a ranking as `result.json` has it."""
     best = result["trials"][result["chosen"]]
     drawn = {
-        "ranking": ranking(result),
-        "effects": effects(result),
-        "calibration": figures.calibration(result),
-        "replay": figures.replay(result),
+        "ranking": lambda: ranking(result),
+        "effects": lambda: effects(result),
+        "calibration": lambda: figures.calibration(result),
+        "replay": lambda: figures.replay(result),
     }
     return (
         environment()
@@ -35,7 +34,7 @@ def ranking_page(result: dict[str, Any]) -> str:
             setting=", ".join(f"{k.replace('_', ' ')} {shown(v)}" for k, v in best["setting"].items()),
             sentences=sentences(result),
             reasons=reasons(result),
-            pictures={name: Markup(text) for name, text in drawn.items() if text},
+            **pictures(drawn),
             trials=_table(result),
             support=support_rows(result["support"]),
             facts=_facts(result),

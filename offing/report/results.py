@@ -17,6 +17,7 @@ from ..tune.choose import PosteriorChoice
 from ..tune.systems import Result
 from ..types import BadInput, Policy, Posterior, Task
 from ..value.estimate import ValueEstimate
+from ..value.policies import FORMS, described, same_actions
 from ..value.predictive import Predictive
 from .page import page
 from .store import (
@@ -200,3 +201,18 @@ def summary(told: dict[str, Any], out: Path) -> list[str]:
 def save_play(out: Path, played: dict[str, Any]) -> None:
     """`play.json` beside the result that it checks."""
     write_json(out / "play.json", played)
+
+
+def finished_policy(path: str, task: Task, width: int) -> Policy:
+    """The policy of a finished run, by its folder or a file in it; BadInput if it is another task's."""
+    folder = Path(path) if Path(path).is_dir() else Path(path).parent
+    told = found(folder) or {}
+    mine = (RESULT, told.get("policy", {}).get("arrays"))
+    if folder != Path(path) and Path(path).name not in mine:
+        raise BadInput(f"{path}: is no policy; give {FORMS}")
+    policy, theirs = load_policy(folder)
+    seen = told["policy"]["width"]
+    if seen != width or not same_actions(theirs.actions, task.actions):
+        its = f"is for observations of {seen} numbers and {described(theirs.actions)}"
+        raise BadInput(f"{path}: {its}; the log has {width} numbers and {described(task.actions)}")
+    return policy

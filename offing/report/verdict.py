@@ -13,15 +13,13 @@ from ..data import Behaviour
 from ..pil import PIL
 from ..value.checks import LIMIT, Checks, check
 from ..value.estimate import ValueEstimate
+from ..value.health import BROKEN
 from ..value.predictive import Predictive
-from ..value.support import Support
+from ..value.support import CLIPPED, GUARDED, OUTSIDE, Support
+from ..wording import number, percent
 
 GO, NO_GO, UNKNOWN = "GO", "NO-GO", "NOT-ENOUGH-EVIDENCE"
 EXIT = {GO: 0, NO_GO: 3, UNKNOWN: 4}
-BROKEN = 0.01  # share of steps inside episodes that may start elsewhere than the step before ended
-OUTSIDE = 0.35  # share of imagined steps that may lie outside the log
-GUARDED = 0.05  # share of imagined episodes that may run away from everything the log knows
-CLIPPED = 0.5  # share of imagined steps whose reward may be held to the log's range
 
 
 class Verdict(NamedTuple):
@@ -195,36 +193,6 @@ WORDS = {
     "rare": "that few imagined episodes were rolled out",
     "unknown": "that imagined episodes leave what the log knows, which rows from there would lessen",
 }
-
-
-def number(x: Any) -> str:
-    """Three significant digits or all of the whole ones, with thousands separated: -1,239, 12.3, 0.00457."""
-    if isinstance(x, bool) or not isinstance(x, (int, float, np.number)):
-        return "–" if x is None else str(x)
-    x = float(x) + 0.0  # no negative zero
-    if not np.isfinite(x):
-        return "not a number" if np.isnan(x) else "infinite" if x > 0 else "minus infinite"
-    if x != 0 and not 1e-4 <= abs(x) < 1e9:
-        return f"{x:.3g}"
-    return f"{x:,.0f}" if abs(x) >= 99.95 else f"{x:.3g}"
-
-
-def percent(share: Any, limit: float = 0.0) -> str:
-    """A share with as few digits as tell it from 0, from 1 and from its limit."""
-    if share is None or not _finite(share):
-        return number(share)
-    if 0.999 < share < 1:
-        return "over 99.9%"
-    if 0 < share < 0.001:
-        return "under 0.1%"
-    return _apart(share, 0.0, 1.0, limit)
-
-
-def _apart(share: float, *marks: float) -> str:
-    """A share with as few digits as tell it from each of the marks that it is not equal to."""
-    others = [mark for mark in marks if mark != share]
-    texts = (f"{share:,.{digits}%}" for digits in range(9))
-    return next((t for d, t in enumerate(texts) if all(t != f"{o:.{d}%}" for o in others)), f"{share:.9%}")
 
 
 def _plain(level: float) -> str:

@@ -1,7 +1,9 @@
 """What will these policies earn? A log and policies from anywhere in; every method's answer, and what it rests on.
 
 The posterior is chosen and fitted as TOReL's is. A policy that comes from elsewhere was trained in none of its
-worlds, so all folds judge it. The log's own behaviour is foretold as well, since what that earned is known.
+worlds, so all folds judge it. The log's own behaviour is predicted as well, since what that earned is known.
+
+The posterior's estimates come first and are kept. All else is added to them, and what fails is left out.
 """
 
 from __future__ import annotations
@@ -14,43 +16,54 @@ import numpy as np
 
 from ..data import Behaviour, Log, behaviour, take
 from ..data.inspect import inspect
-from ..data.rules import Rules, rules
+from ..data.rules import rules
 from ..pil import PIL
-from ..posterior.replay import Replay, replay
+from ..posterior.models import get as get_model
+from ..posterior.replay import replay
 from ..types import BadInput, Key, Policy, Posterior
 from ..value import backtest as past
-from ..value._clone import Hypers as CloneHypers
-from ..value.estimate import Judged, ValueEstimate
+from ..value.checks import check
+from ..value.estimate import Estimate, ValueEstimate
+from ..value.estimators import PREDICTIVE
+from ..value.estimators import methods as every_method
+from ..value.health import Evidence
 from ..value.horizon import Horizon, horizon
+from ..value.left_out import LeftOut, attempt
+from .backtested import backtested
 from .candidates import pad_starts
 from .choose import PosteriorChoice, choose_posterior, refit
-from .judge import METHODS, judge_all
+from .judge import Jury, in_worlds, judge_all
 from .more_data import MoreData, more_data
 from .run import ALONE, Run
 
 FARTHEST = 256  # steps that logged actions are replayed for, at most
 
 
-class Evaluation(NamedTuple):
+class Assessment(NamedTuple):
     """What policies will earn by every method, and what that rests on."""
 
-    estimates: dict[str, dict[str, Judged]]  # by policy, then method
-    left_out: dict[str, dict[str, str]]  # why a method says nothing, by policy, then method
+    estimates: dict[str, dict[str, Estimate]]  # by policy, then method; the posterior's first
+    left_out: dict[str, dict[str, LeftOut]]  # why a method says nothing, by policy, then method
+    evidence: Evidence  # what the checks of health read
     posterior: PosteriorChoice
     worlds: Posterior
-    backtest: past.Backtest | str  # or why there is none
-    horizon: Horizon | None  # None if the log has no runs of steps
-    more_data: MoreData
-    behaviour: Behaviour
-    inspected: dict[str, Any]  # what `inspect` says of the log
-    rules: Rules | None
-    foretold: float  # share of the variance of next observations that the worlds foretell on held-out rows
+    horizon: Horizon | LeftOut | None  # None if the log has no runs of steps
+    more_data: MoreData | LeftOut
     level: float
     notes: tuple[str, ...]
+    starts: int  # that the log knows
 
     @property
     def pil(self) -> PIL:
         return self.posterior.pil
+
+    @property
+    def behaviour(self) -> Behaviour:
+        return self.evidence.behaviour
+
+    @property
+    def backtest(self) -> past.Backtest | LeftOut:
+        return self.evidence.backtest
 
 
 def evaluate(
@@ -58,7 +71,7 @@ def evaluate(
     log: Log,
     models: Sequence[Any],
     policies: Mapping[str, Policy],
-    methods: Sequence[str] = METHODS,
+    methods: Sequence[str] | None = None,
     seed: int = 0,
     scale: str = "quick",
     copies: int = 256,
@@ -66,78 +79,115 @@ def evaluate(
     within: float | None = None,
     sampled: bool = False,
     forget: bool = False,
+    judges: Sequence[str] = (),
     run: Run = ALONE,
-) -> Evaluation:
+) -> Assessment:
     """Each policy's value by each method, from the log alone; `models` are the settings of worlds to choose from.
 
-    `scale` says how long the other estimators train, `within` what half-width an interval should have, `sampled`
-    that policies draw their actions. Nothing here touches an environment.
+    `methods` are all there are unless named, `scale` says how long estimators train, `within` what half-width an
+    interval should have, `sampled` that policies
+    draw their actions, `judges` other kinds of worlds to ask beside. Nothing here touches an environment.
     """
-    unknown = [method for method in methods if method not in METHODS]
+    asked = [m for m in dict.fromkeys(every_method() if methods is None else methods) if m != PREDICTIVE]
+    unknown = [method for method in asked if method not in every_method()]
     if unknown:
-        raise BadInput(f"{unknown[0]}: no such method; there are {', '.join(METHODS)}")
+        raise BadInput(f"{unknown[0]}: no such method; there are {', '.join(every_method())}")
     if not policies:
         raise BadInput("no policy to evaluate")
+    for name in judges:
+        get_model(name)  # BadInput, before any work, if there is none
     k1, k2, k3, k4, k5 = jax.random.split(key, 5)
     choice = choose_posterior(k1, log, models, seed, run)
     worlds = refit(k1, log, choice, run)
-    tables = pad_starts(worlds)
-    asked = dict.fromkeys(("predictive", *methods))
-    jury = judge_all(k2, log, policies, tables, list(asked), scale, choice.pil, copies, sampled, forget, run)
-    now = {name: _return(judged["predictive"]) for name, judged in jury.judged.items()}
-    tested = _backtest(k3, log, choice, worlds, level, scale)
-    curve = _replay(k4, log, choice)
-    more = more_data(k5, log, choice, policies, now, level, within, sampled, seed, run)
-    return Evaluation(
-        estimates=jury.judged,
+    ours = in_worlds(k2, log, policies, pad_starts(worlds), choice.pil, copies, sampled, run)
+    run.tell("judge", 0, len(asked))
+    jury = judge_all(k2, log, policies, asked, scale, sampled, forget, run)
+    for name in dict.fromkeys(judges):
+        others = Others(log, name, seed, scale, copies, sampled)
+        _add(jury, name, attempt(lambda o=others: by_other_worlds(k1, k2, o, policies, run)))
+    tested = attempt(lambda: backtested(k3, log, choice, worlds, level))
+    ours = {name: _checked(estimate, tested, choice.pil) for name, estimate in ours.items()}
+    now = {name: _return(estimate) for name, estimate in ours.items()}
+    far = attempt(lambda: _horizon(k4, log, choice))
+    more = attempt(lambda: more_data(k5, log, choice, policies, now, level, within, sampled, seed, run))
+    evidence = Evidence(
+        estimates=ours,
+        behaviour=behaviour(log.data, log.task),
+        pil=choice.pil,
+        terminates=worlds.terminates,
+        inspected=attempt(lambda: inspect(log, seed)),
+        rules=attempt(lambda: rules(log, seed)),
+        predicted=attempt(lambda: predicted(log, choice)),
+        backtest=tested,
+    )
+    return Assessment(
+        estimates={name: {PREDICTIVE: ours[name], **jury.estimates[name]} for name in policies},
         left_out=jury.left_out,
+        evidence=evidence,
         posterior=choice,
         worlds=worlds,
-        backtest=tested,
-        horizon=horizon(curve, log.task.horizon),
+        horizon=far,
         more_data=more,
-        behaviour=behaviour(log.data, log.task),
-        inspected=inspect(log, seed),
-        rules=rules(log, seed),
-        foretold=foretold(log, choice),
         level=level,
         notes=(*log.notes, *choice.notes),
+        starts=len(log.data.starts),
     )
 
 
-def _return(judged: Judged) -> ValueEstimate:
-    assert judged.returns is not None  # the posterior predictive always has one
-    return judged.returns
+class Others(NamedTuple):
+    """Worlds of another kind, and how policies are judged in them."""
+
+    log: Log
+    model: str
+    seed: int
+    scale: str
+    copies: int
+    sampled: bool
 
 
-def _backtest(
-    key: Key,
-    log: Log,
-    choice: PosteriorChoice,
-    worlds: Posterior,
-    level: float,
-    scale: str,
-) -> past.Backtest | str:
-    parts = choice.whole
-    seen = np.zeros((worlds.folds, log.data.rows), bool)
-    seen[:, parts.valid[: int(parts.valid_size)]] = True
-    for fold, size in enumerate(parts.sizes):
-        seen[fold, parts.train[fold, :size]] = True
-    hypers = CloneHypers(width=8, updates=40) if scale == "smoke" else CloneHypers()
-    try:
-        return past.backtest(key, worlds, log.data, seen, choice.pil, level, hypers)
-    except BadInput as error:
-        return str(error)
+def by_other_worlds(
+    key: Key, other: Key, asked: Others, policies: Mapping[str, Policy], run: Run = ALONE
+) -> dict[str, Estimate]:
+    """Every policy by the worlds of another model, chosen and fitted as the posterior is."""
+    log, model, apart = asked.log, get_model(asked.model), run.part(asked.model)
+    choice = choose_posterior(key, log, model.space(asked.scale, log.data.rows), asked.seed, apart, model)
+    worlds = pad_starts(refit(key, log, choice, apart))
+    return in_worlds(other, log, policies, worlds, choice.pil, asked.copies, asked.sampled, apart)
 
 
-def _replay(key: Key, log: Log, choice: PosteriorChoice) -> Replay | None:
+def _add(jury: Jury, method: str, found: dict[str, Estimate] | LeftOut) -> None:
+    for name in jury.estimates:
+        if isinstance(found, LeftOut):
+            jury.left_out[name][method] = found
+        else:
+            jury.estimates[name][method] = found[name]
+
+
+def _checked(estimate: Estimate, tested: past.Backtest | LeftOut, loss: PIL) -> Estimate:
+    """The estimate, widened by how far predictions of the log's own behaviour were off."""
+    if isinstance(tested, LeftOut):
+        return estimate
+    checks = attempt(lambda: check(tested.scores, loss))
+    if isinstance(checks, LeftOut):
+        return estimate
+    widened = lambda value: None if value is None else value._replace(widen=checks.factor)
+    return estimate._replace(estimate=widened(estimate.estimate), returns=widened(estimate.returns))
+
+
+def _return(estimate: Estimate) -> ValueEstimate:
+    assert estimate.returns is not None  # the posterior predictive always has one
+    return estimate.returns
+
+
+def _horizon(key: Key, log: Log, choice: PosteriorChoice) -> Horizon | None:
     """Held-out action sequences replayed for as long as the task lasts, in worlds that did not see them."""
     longest = min(FARTHEST, log.task.horizon)
-    return replay(key, choice.picked, take(log.data, choice.split.held), longest)
+    curve = replay(key, choice.picked, take(log.data, choice.split.held), longest)
+    return horizon(curve, log.task.horizon)
 
 
-def foretold(log: Log, choice: PosteriorChoice) -> float:
-    """Share of the variance of next observations that the worlds foretell on held-out rows; 0 for a constant."""
+def predicted(log: Log, choice: PosteriorChoice) -> float:
+    """Share of the variance of next observations that the worlds predict on held-out rows; 0 for a constant."""
     steps = take(log.data, choice.split.held).steps
     after, change = np.asarray(steps.next_obs, np.float64), np.asarray(steps.next_obs - steps.obs, np.float64)
     moves = after.var(0) > 1e-12 * (1 + np.square(after).mean(0))

@@ -21,7 +21,9 @@ from ..pil import PIL, evidence, judge
 from ..types import Dataset, Fitted, Key, Policy, Posterior, WorldModel
 from ..value.estimate import ValueEstimate
 from ..value.law import Law, Needed, fit, needed
-from ..value.predictive import estimates, known_of, rolled
+from ..value.left_out import LeftOut, attempt
+from ..value.many import rolled_all
+from ..value.predictive import Rollouts, estimates, known_of
 from .candidates import pad_starts
 from .choose import PosteriorChoice, calibrated, program
 from .run import ALONE, Run
@@ -56,7 +58,7 @@ class MoreData(NamedTuple):
     rows: np.ndarray  # [K]  of a log whose worlds would learn from as many rows as these did
     pil: tuple[PIL, ...]
     law: Law  # of PIL
-    widths: dict[str, Width]
+    widths: dict[str, Width | LeftOut]
 
     @property
     def slope(self) -> float:
@@ -89,14 +91,16 @@ def more_data(
     rows = data.rows * shares * parts.sizes.sum() / whole
     refitted = bool(rows[-1] < data.rows)
     at = np.r_[rows, data.rows] if refitted else rows
-    widths = {}
-    for name, policy in policies.items():
-        told = []
-        for i, (world, loss) in enumerate(zip(worlds, losses, strict=True)):
-            found = rolled(jax.random.fold_in(k2, i), policy, pad_starts(world), COPIES, sampled)[0]
-            told.append(_told(found, world, log, loss, shares[i]))
-        widths[name] = _width([*told, now[name]] if refitted else told, at, now[name], level, within)
-        run.tell("widths", len(widths), len(policies))
+    halves: dict[str, list[ValueEstimate]] = {name: [] for name in policies}
+    for i, (world, loss) in enumerate(zip(worlds, losses, strict=True)):
+        rolled = rolled_all(jax.random.fold_in(k2, i), [*policies.values()], pad_starts(world), COPIES, sampled)
+        for name, journey in zip(policies, rolled, strict=True):
+            halves[name].append(_by_fewer(journey.rollouts, world, log, loss, shares[i]))
+        run.tell("widths", i + 1, len(worlds))
+    widths = {
+        name: attempt(lambda n=name, e=each: _width([*e, now[n]] if refitted else e, at, now[n], level, within))
+        for name, each in halves.items()
+    }
     return MoreData(rows, tuple(losses), fit(rows, np.array([loss.total for loss in losses])), widths)
 
 
@@ -141,9 +145,8 @@ def _thinned_program(model: WorldModel, shape: Hashable) -> Callable[..., Fitted
     return lambda entry, key, data, arrays: fit(entry.setting, key, data, entry.parts, arrays)
 
 
-def _told(found: Any, worlds: Posterior, log: Log, loss: PIL, share: float) -> ValueEstimate:
+def _by_fewer(found: Rollouts, worlds: Posterior, log: Log, loss: PIL, share: float) -> ValueEstimate:
     """The return by fewer rows, which would also have shown fewer starts."""
-    found = jax.tree.map(np.asarray, found)
     returns = estimates(found, None, worlds, known_of(log.data, log.task, loss))[1]
     return returns._replace(starts=returns.starts / share)
 
@@ -155,14 +158,14 @@ def half_width(estimate: ValueEstimate, level: float) -> float:
 
 
 def _width(
-    told: list[ValueEstimate], rows: np.ndarray, now: ValueEstimate, level: float, within: float | None
+    estimates: list[ValueEstimate], rows: np.ndarray, now: ValueEstimate, level: float, within: float | None
 ) -> Width:
     """The law of squared half-widths; what they might as well have been is asked of worlds drawn again."""
     rng = np.random.default_rng(0)
     half = lambda estimate: half_width(estimate, level)
     again = lambda e: e._replace(returns=np.asarray(e.returns)[rng.integers(0, e.members, e.members)])
-    halves = np.array([half(estimate) for estimate in told])
-    drawn = np.array([[half(again(estimate)) for estimate in told] for _ in range(REPLICATES)])
+    halves = np.array([half(estimate) for estimate in estimates])
+    drawn = np.array([[half(again(estimate)) for estimate in estimates] for _ in range(REPLICATES)])
     target = half(now) / 2 if within is None else within
     found = needed(rows, halves**2, drawn**2, (target / max(half(now), 1e-30)) ** 2)
     return Width(rows, halves, fit(rows, halves**2), half(now), target, found)

@@ -13,7 +13,7 @@ from ..data import Behaviour, Log, behaviour
 from ..pil import PIL
 from ..planner import rppo
 from ..types import BadInput, Key, Policy, Posterior
-from ..value.estimators import ESTIMATORS
+from ..value import estimators
 from ..value.predictive import Predictive, predictive
 from .backtested import checked
 from .candidates import PolicyChoice, choose_policy, pad_starts
@@ -142,8 +142,8 @@ def torel(
 
     `select` names another estimator to rank by, for comparison.
     """
-    if select not in ("predictive", *ESTIMATORS):
-        raise BadInput(f"{select}: no such estimator; there are predictive, {', '.join(ESTIMATORS)}")
+    if select not in estimators.methods():
+        raise BadInput(f"{select}: no such estimator; there are {', '.join(estimators.methods())}")
     k1, k2, k3, k4 = jax.random.split(key, 4)
     posterior = choose_posterior(k1, log, models, seed, run)
     worlds = refit(k1, log, posterior, run)
@@ -177,7 +177,7 @@ def torel(
 def _by(key: Key, select: str, trials: Sequence[Trial], log: Log) -> list[Trial]:
     """The trials with another estimator's word on what they are worth."""
     known = logged(select, log)
-    judged = ESTIMATORS[select](key, [trial.policy for trial in trials], log.data, log.task, **known)
+    judged = estimators.get(select).estimate(key, [trial.policy for trial in trials], log.data, log.task, **known)
     return [trial._replace(rival=one.estimate) for trial, one in zip(trials, judged, strict=True)]
 
 

@@ -17,8 +17,8 @@ from jax.scipy.stats import norm
 from ..nets import mlp, mlp_init
 from ..optim import Learner, adam, descend, start
 from ..types import Array, Box, Dataset, Discrete, Key, Task
-from ._pool import ROUNDS, Training
 from ._view import half, unit, units
+from .pool import ROUNDS, Training
 
 INSIDE = 1e-4
 HELD = 0.1  # share of the episodes that say when to stop

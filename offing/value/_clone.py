@@ -22,8 +22,8 @@ from ..nets import mlp, mlp_init
 from ..optim import Learner, adam, cosine, descend, start
 from ..types import Array, Box, Dataset, Discrete, Key, Task
 from ._behaviour import log_likelihood
-from ._pool import ROUNDS, Training
 from ._view import half
+from .pool import ROUNDS, Training
 
 HELD = 0.1  # share of the rows that say when to stop
 CAP = 4_096  # of them that are read at every round

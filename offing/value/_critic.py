@@ -22,17 +22,19 @@ from ..hypers import hypers
 from ..nets import mlp, mlp_init, tower
 from ..optim import Learner, adam, descend, start
 from ..types import Array, Box, Discrete, Key, Policy
-from ._pool import ROUNDS, Training
 from ._view import Rows, Scale, choose, enter, smooth
+from .pool import ROUNDS, Training
 
 WINDOW = 4  # rounds that drift is measured between
 UNROLL = {"gpu": 5}  # updates to a turn of the loop: fewer launches on a GPU, only longer compilation elsewhere
+KEEP = 32 * 2**20  # numbers that the actions of a pool at all rows may take
+BLOCK = 1_024  # rows that policies are asked at together for that
 DRAWS = 32  # actions of a policy that samples, wherever its value is read
 
 
 @hypers
 class Hypers(Training):
-    """Defaults: Fu et al.'s, with an ensemble and an end; `PRESETS["paper"]` is theirs alone."""
+    """Defaults: Fu et al.'s, with an ensemble and an end; the preset `paper` is theirs alone."""
 
     track: float = 0.005  # share of the critic that its trailing copy takes over at every update
     members: int = 4
@@ -84,6 +86,7 @@ class Frame(NamedTuple):
     discount: Array
     actions: Box | Discrete
     smoothing: Array | None
+    after: Array | None  # [P, N, A]  what policies do next, where that is asked once; None: at every update
 
     @property
     def count(self) -> int:
@@ -119,7 +122,8 @@ def fit(
     """Critics of all policies in one program: minibatches are gathered once, next actions are each policy's."""
     k1, k2, k3, k4 = jax.random.split(key, 4)
     weight = weights(k1, hypers.members, hypers.bootstrap, unit)
-    frame = Frame(hypers, pool, rows, scale, weight, size, discount, actions, smoothing)
+    after = None if hypers.sampled else once(pool, rows.next_obs, actions)
+    frame = Frame(hypers, pool, rows, scale, weight, size, discount, actions, smoothing, after)
     sizes = (rows.x.shape[-1], *[hypers.width] * hypers.depth, 1)
     nets = jax.vmap(lambda k: mlp_init(k, sizes, last=0.01))(jax.random.split(k2, hypers.members))
     nets = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (frame.count, *leaf.shape)), nets)
@@ -131,20 +135,37 @@ def fit(
     return Critics(now.bar, now.curve, now.rounds, now.left, now.clipped)
 
 
-def acts(key: Key, frame: Frame, obs: Array) -> Array:
+def once(pool: Policy, obs: Array, actions: Box | Discrete) -> Array | None:
+    """What policies that do not sample do at all observations [N, S]: [P, N, A]; None if that is too much to keep.
+
+    A training asks for the same rows over and over: asked once, they are gathered like the rest of a minibatch.
+    """
+    count, rows = jax.tree.leaves(pool)[0].shape[0], obs.shape[0]
+    if count * rows * actions.width > KEEP:
+        return None
+    blocks = -(-rows // BLOCK)
+    padded = obs[jnp.minimum(jnp.arange(blocks * BLOCK), rows - 1)].reshape(blocks, BLOCK, -1)
+    one = lambda part: jax.vmap(lambda policy: choose(None, policy, part, actions))(pool)
+    return jnp.moveaxis(jax.lax.map(one, padded), 1, 0).reshape(count, blocks * BLOCK, -1)[:, :rows]
+
+
+def acts(key: Key, frame: Frame, obs: Array, chosen: Array | None = None) -> Array:
     """Observations [B, S] with what each policy does there, as critics read them [P, B, S + A]."""
     k1, k2 = jax.random.split(key)
     hypers, actions, smoothing = frame.hypers, frame.actions, frame.smoothing
-    chosen = jax.vmap(lambda policy: choose(k1 if hypers.sampled else None, policy, obs, actions))(frame.pool)
+    if chosen is None:
+        ask = k1 if hypers.sampled else None
+        chosen = jax.vmap(lambda policy: choose(ask, policy, obs, actions))(frame.pool)
     if smoothing is not None and not hypers.sampled:
         chosen = jax.vmap(lambda action: smooth(k2, action, actions, smoothing))(chosen)
     return enter(frame.scale, actions, jnp.broadcast_to(obs, (frame.count, *obs.shape)), chosen)
 
 
 def _update(frame: Frame, carry: Any, at: Any) -> tuple[Any, Array]:
-    key, batch, weight, number = at
+    key, batch, weight, number, index = at
     hypers, discount = frame.hypers, frame.discount
-    rate, after = adam(number, hypers.lr, hypers.decay), acts(key, frame, batch.next_obs)
+    chosen = None if frame.after is None else frame.after[:, index]
+    rate, after = adam(number, hypers.lr, hypers.decay), acts(key, frame, batch.next_obs, chosen)
 
     def one(learner: Learner, bar: Any, after: Array, weight: Array) -> tuple[Learner, Any, Array]:
         aim = (1 - discount) * batch.reward + discount * batch.mask * in_training(bar, after)
@@ -164,7 +185,7 @@ def _many(frame: Frame, carry: Any, at: tuple[Key, Array]) -> tuple[Any, Array]:
     index = jax.random.randint(k1, (hypers.chunk, hypers.batch_size), 0, frame.size)
     batch = jax.tree.map(lambda leaf: leaf[index], frame.rows)
     numbers = at[1] + jnp.arange(hypers.chunk)
-    xs = (jax.random.split(k2, hypers.chunk), batch, frame.weight[index], numbers)
+    xs = (jax.random.split(k2, hypers.chunk), batch, frame.weight[index], numbers, index)
     turns = min(UNROLL.get(jax.default_backend(), 1), hypers.chunk)
     carry, clipped = jax.lax.scan(partial(_update, frame), carry, xs, unroll=turns)
     return carry, clipped.mean(0)

@@ -68,7 +68,7 @@ class Host(Foreign):
 class Native(Foreign):
     """One that JAX traces; observation by observation, so that none can depend on its company.
 
-    What is no action is passed on as it is, a choice as NaN: `looked` finds it.
+    What is no action is passed on as it is, a choice as NaN: `validate_actions` finds it.
     """
 
     def __call__(self, params: Any, memory: Any, seen: Seen, key: Key | None) -> tuple[Array, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -17,10 +18,13 @@ def plain(i: int) -> str:
     return "the observation"
 
 
-def asked(call: Callable[[], Any], name: str, obs: np.ndarray) -> Any:
-    """What the call comes back with; BadPolicy with its first observation if it fails."""
+def asked(call: Callable[[], Any], name: str, obs: np.ndarray, quiet: bool = True) -> Any:
+    """What the call comes back with; BadPolicy with its first observation if it fails. `quiet`: no warnings."""
     try:
-        return call()
+        with warnings.catch_warnings():
+            # A function is asked thousands of times: what it warns of, it warned of when it was tried.
+            warnings.simplefilter("ignore" if quiet else "default")
+            return call()
     except BadInput:
         raise
     except Exception as error:  # somebody's code may fail in any way

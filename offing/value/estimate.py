@@ -127,7 +127,7 @@ class ValueEstimate(NamedTuple):
         return float(stats.t.cdf(off / scale, max(self.members - 1, 1)))
 
 
-class Judged(NamedTuple):
+class Estimate(NamedTuple):
     """What an estimator says of a policy, how far it can be trusted, and what it had to assume."""
 
     estimate: ValueEstimate  # discounted by the task

@@ -35,7 +35,7 @@ def foreign(thing: Any, task: Task, width: int, name: str = "the policy", trace:
     """Somebody's function, or object with `predict`, as a Policy for observations of `width` numbers."""
     ask, actions = _asker(thing, name), task.actions
     obs = np.zeros((PROBE, width), np.float32)
-    said, state = asked(lambda: ask(obs.copy(), None, np.ones(PROBE, bool)), name, obs)
+    said, state = asked(lambda: ask(obs.copy(), None, np.ones(PROBE, bool)), name, obs, quiet=False)
     due = (PROBE,) if isinstance(actions, Discrete) else (PROBE, actions.width)
     shape = asked(lambda: np.shape(said), name, obs)
     if not fits(shape, due, actions):
@@ -57,7 +57,7 @@ def foreign(thing: Any, task: Task, width: int, name: str = "the policy", trace:
 
 def _asker(thing: Any, name: str) -> Ask:
     """(obs, state, start) -> actions, state, whichever of the three forms it has."""
-    function = getattr(thing, "predict", None) or thing
+    function = _named(thing, getattr(thing, "predict", None) or thing)
     if not callable(function) or inspect.isclass(thing):
         what = "class" if inspect.isclass(thing) else type(thing).__name__
         raise BadInput(f"{name}: is a {what}, where a function or an object with a method `predict` was expected")
@@ -84,6 +84,20 @@ def _asker(thing: Any, name: str) -> Ask:
         return said
 
     return ask
+
+
+def _named(thing: Any, function: Any) -> Any:
+    """A model that was fitted on a table with names gets one: of bare arrays it would complain at every step."""
+    names = getattr(thing, "feature_names_in_", None)
+    if names is None or not callable(function):
+        return function
+
+    def by_name(obs: Any) -> Any:
+        import pandas
+
+        return function(pandas.DataFrame(np.asarray(obs), columns=list(names)))
+
+    return by_name
 
 
 def _traced(native: Native, width: int, memory: Any) -> Any:
@@ -134,7 +148,7 @@ def valid(name: str, obs: np.ndarray, action: np.ndarray, actions: Box | Discret
         refuse(name, obs, action, ~chosen, f"is not one of {actions.n} choices", label)
 
 
-def looked(policy: Policy, obs: Array, action: Array, alive: Array) -> None:
+def validate_actions(policy: Policy, obs: Array, action: Array, alive: Array) -> None:
     """Refuses a traced policy that did, on its way [T, M, K, ...], what is no action."""
     act = inner(policy)
     if not isinstance(act, Native):

@@ -27,9 +27,9 @@ from ._behaviour import clone
 from ._critic import Hypers as Critic
 from ._critic import fit
 from ._follow import Episodes, Way, add_up, episodes, follow_all, weigh
-from ._pool import Training, memoryless, pooled
 from ._view import Density, below_one, units, view
-from .estimate import Judged, ValueEstimate
+from .estimate import Estimate, ValueEstimate
+from .pool import Training, memoryless, pooled
 
 FEW = 10  # effective episodes below which an estimate is one of a handful of episodes
 
@@ -53,20 +53,6 @@ class Doubly(Critic, Hypers):
     """As above, with the critics of FQE."""
 
     unmasked: bool = False  # the public code's form, which pays for what would come after an end
-
-
-PRESETS = {
-    "quick": Hypers(width=64, updates=5_000, lr=1e-3),
-    "standard": Hypers(updates=20_000),
-    "paper": Hypers(updates=1_000_000, alive_only=True, sampled=True),
-}
-DOUBLY = {
-    "quick": Doubly(width=64, updates=10_000, lr=1e-3, members=3),
-    "standard": Doubly(),
-    "paper": Doubly(
-        updates=1_000_000, members=1, bootstrap=0.0, tolerance=0.0, alive_only=True, sampled=True, unmasked=True
-    ),
-}
 
 
 def _omega(key: Key, hypers: Hypers, count: int) -> Array:
@@ -116,7 +102,7 @@ def _doubly(
 @pooled(Hypers())
 def importance(
     key: Key, pool: Policy, data: Dataset, task: Task, hypers: Hypers, logp: Array | None = None
-) -> list[Judged]:
+) -> list[Estimate]:
     """A policy's value and return by importance sampling; `logp` [N] is the behaviour's, cloned if not given."""
     log = episodes(data, task, "importance sampling")
     k1, k2, k3 = jax.random.split(key, 3)
@@ -129,14 +115,14 @@ def importance(
     judged = []
     for i, (value, returns) in enumerate(np.asarray(found, np.float64)):
         health, notes = _health(np.asarray(effective[i]), float(clipped[i]), log, task.discount, nll)
-        judged.append(Judged(_spread(value), health, (*said, *notes), _spread(returns)))
+        judged.append(Estimate(_spread(value), health, (*said, *notes), _spread(returns)))
     return judged
 
 
 @pooled(Doubly())
 def doubly_robust(
     key: Key, pool: Policy, data: Dataset, task: Task, hypers: Doubly, logp: Array | None = None
-) -> list[Judged]:
+) -> list[Estimate]:
     """A policy's discounted value: FQE's, corrected by importance sampling of what its critics leave.
 
     For a policy that remembers, the critics are those of the policy without its memory; they then only lower the
@@ -156,7 +142,7 @@ def doubly_robust(
     for i, (value,) in enumerate(scale.earns(np.asarray(found, np.float64)) / (1 - task.discount)):
         health, notes = _health(np.asarray(effective[i]), float(clipped[i]), log, task.discount, nll)
         health["critics_left"] = float(critics.left[i])
-        judged.append(Judged(_spread(value), health, (*said, *notes)))
+        judged.append(Estimate(_spread(value), health, (*said, *notes)))
     return judged
 
 

@@ -15,7 +15,7 @@ from ..types import Array, Dataset, Key, Memory, Policy, Posterior, Seen, Task
 from ._foreign import is_host, living
 from .checks import Checks, check
 from .estimate import ValueEstimate, start_variance
-from .foreign import looked
+from .foreign import validate_actions
 from .support import Support, outside
 
 COMMON = 2.0  # times a plan's use of errors of its own worlds that its use of shared ones may be, at most
@@ -177,7 +177,7 @@ def predictive(
     trained = None if own is None else run(k2, own)
     value, returns = estimates(found, trained, posterior, known_of(data, posterior.task, loss, checks))
     way: Any = rolled(k3, policy, posterior, min(copies, VISITS), sampled, path=True)[1]
-    looked(policy, *way)
+    validate_actions(policy, *way)
     support = Support(
         outside=outside(data, *way),
         clipped=float(np.average(found.clipped, weights=found.lengths)),

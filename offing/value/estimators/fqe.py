@@ -11,27 +11,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..types import Dataset, Key, Policy, Task
-from ._critic import Critics, Hypers, bellman, fit, read
-from ._pool import only_memoryless, pooled
-from ._view import below_one, units, view
-from .estimate import Judged, ValueEstimate
-
-__all__ = ["PRESETS", "Hypers", "fqe"]
+from ...types import Dataset, Key, Policy, Task
+from ...wording import number, percent
+from .._critic import Critics, Hypers, bellman, fit, read
+from .._view import below_one, units, view
+from ..estimate import Estimate, ValueEstimate
+from ..estimator import Estimator, by_scale
+from ..pool import only_memoryless, pooled
 
 STARTS = 1_024  # that the value is read at, at most
 CHECK = 2_048  # rows that the Bellman error is read at
 SETTLED = 0.01  # least tolerance that a value is called converged by
-
-PRESETS = {
-    "quick": Hypers(width=64, updates=10_000, lr=1e-3, members=3),
-    "standard": Hypers(),
-    "paper": Hypers(updates=1_000_000, members=1, bootstrap=0.0, tolerance=0.0, sampled=True),
-}
+CLIPPED = 0.2  # share of targets that may be held to a range without a word
+BELLMAN = 0.2  # of its targets' deviation that a critic may leave
 
 
 @pooled(Hypers())
-def fqe(key: Key, pool: Policy, data: Dataset, task: Task, hypers: Hypers) -> list[Judged]:
+def fqe(key: Key, pool: Policy, data: Dataset, task: Task, hypers: Hypers) -> list[Estimate]:
     """A policy's discounted value by fitted Q-evaluation; needs transitions alone, and policies without memory."""
     only_memoryless(pool, "FQE")
     said = below_one(task, "FQE")
@@ -52,7 +48,7 @@ def fqe(key: Key, pool: Policy, data: Dataset, task: Task, hypers: Hypers) -> li
     for i, found in enumerate(values):
         health, notes = _health(hypers, critics, i, float(errors[i]), scale.reward_std * span)
         variance = float(found.mean(0).var() / len(data.starts))
-        judged.append(Judged(ValueEstimate(found, starts=variance, bounds=bounds), health, (*said, *notes)))
+        judged.append(Estimate(ValueEstimate(found, starts=variance, bounds=bounds), health, (*said, *notes)))
     return judged
 
 
@@ -75,3 +71,38 @@ def _health(
 def spread_out(starts: np.ndarray, most: int) -> np.ndarray:
     """At most so many of the starts, evenly taken."""
     return starts if len(starts) <= most else starts[np.linspace(0, len(starts) - 1, most).astype(int)]
+
+
+def faults(estimate: Estimate) -> list[str]:
+    """What its critics say against it."""
+    health, found = estimate.health, []
+    if not health["converged"]:
+        found.append(f"its value had not settled when training ended ({number(health['left'])} were left to go)")
+    if health["bellman"] > BELLMAN:
+        found.append(f"the error of its critics is {percent(health['bellman'])} of how their own targets vary")
+    if health["clipped"] > CLIPPED:
+        found.append(f"{percent(health['clipped'])} of its targets had to be held to what rewards can add up to")
+    return found
+
+
+estimator = Estimator(
+    name="fqe",
+    words="FQE",
+    estimate=fqe,
+    presets=by_scale(
+        smoke=Hypers(width=8, depth=1, batch_size=16, updates=40, members=2),
+        quick=Hypers(width=64, updates=10_000, lr=1e-3, members=3),
+        large=Hypers(),
+        paper=Hypers(updates=1_000_000, members=1, bootstrap=0.0, tolerance=0.0, sampled=True),
+    ),
+    health={
+        "converged": "1 if the value had settled when training ended",
+        "rounds": "rounds of training until then",
+        "left": "what the value still had to go, by its drift",
+        "bellman": "error of the critics, as a share of how their targets vary",
+        "clipped": "share of targets held to what the log's rewards can add up to",
+    },
+    faults=faults,
+    memoryless=True,
+    endless=True,
+)

@@ -18,17 +18,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..hypers import hypers
-from ..nets import mlp, mlp_init
-from ..types import Array, Box, Dataset, Discrete, Key, Policy, Task
-from ._critic import weights
-from ._pool import ROUNDS, Training, only_memoryless, pooled
-from ._view import Rows, Scale, below_one, choose, enter, units, view
-from .estimate import Judged, ValueEstimate
+from ...hypers import hypers
+from ...nets import mlp, mlp_init
+from ...types import Array, Box, Dataset, Discrete, Key, Policy, Task
+from ...wording import number
+from .._critic import once, weights
+from .._view import Rows, Scale, below_one, choose, enter, units, view
+from ..estimate import Estimate, ValueEstimate
+from ..estimator import Estimator, by_scale
+from ..pool import ROUNDS, Training, only_memoryless, pooled
 
 SECOND = 0.99  # Adam's memory of squared gradients; it has none of gradients
 WINDOW = 4  # rounds that drift is measured between
 BLOCK = 4_096  # rows read at once
+NEGATIVE = 0.1  # mean negative part of zeta, which is a ratio and has none, that goes without a word
 OFF = 0.2  # a mean of zeta further than this from 1 is said
 
 
@@ -43,13 +46,6 @@ class Hypers(Training):
     bootstrap: float = 1.0
     tolerance: float = 0.02  # drift that is called settled, in standard deviations of the reward a step
     sampled: bool = False
-
-
-PRESETS = {
-    "quick": Hypers(width=64, updates=10_000, lr=3e-4, zeta_lr=3e-3, members=3),
-    "standard": Hypers(),
-    "paper": Hypers(updates=1_000_000, steady=1.0, members=1, bootstrap=0.0, sampled=True),
-}
 
 
 class Nets(NamedTuple):
@@ -78,6 +74,8 @@ class Frame(NamedTuple):
     size: Array
     discount: Array
     actions: Box | Discrete
+    after: Array | None  # [P, N, A]  what policies do next, where that is asked once; None: at every update
+    begun: Array | None  # [P, E, A]  and at starts
 
 
 def saddle(
@@ -112,7 +110,8 @@ def fit(
     w1, w2 = jax.random.split(k1)
     weight = weights(w1, hypers.members, hypers.bootstrap, unit)
     start_weight = weights(w2, hypers.members, hypers.bootstrap, jnp.arange(starts.shape[0]))
-    frame = Frame(hypers, pool, rows, scale, weight, starts, start_weight, size, discount, actions)
+    asked = (None, None) if hypers.sampled else (once(pool, obs, actions) for obs in (rows.next_obs, starts))
+    frame = Frame(hypers, pool, rows, scale, weight, starts, start_weight, size, discount, actions, *asked)
     sizes = (rows.x.shape[-1], *[hypers.width] * hypers.depth, 1)
 
     def begin(key: Key) -> State:
@@ -146,15 +145,18 @@ def _many(frame: Frame, state: State, at: tuple[Key, Array]) -> tuple[State, Non
     begun = jax.random.randint(k2, index.shape, 0, frame.starts.shape[0])
     first = (frame.starts[begun], frame.start_weight[begun])
     numbers = at[1] + jnp.arange(hypers.chunk)
-    xs = (jax.random.split(k3, hypers.chunk), batch, frame.weight[index], first, numbers)
+    xs = (jax.random.split(k3, hypers.chunk), batch, frame.weight[index], first, numbers, (index, begun))
     return jax.lax.scan(partial(_update, frame), state, xs)
 
 
 def _update(frame: Frame, state: State, at: Any) -> tuple[State, None]:
-    key, batch, weight, (first, first_weight), number = at
+    key, batch, weight, (first, first_weight), number, (row, place) = at
     hypers, actions = frame.hypers, frame.actions
     obs = jnp.concatenate([batch.next_obs, first])
-    chosen = jax.vmap(lambda policy: choose(key if hypers.sampled else None, policy, obs, actions))(frame.pool)
+    if frame.after is not None and frame.begun is not None:
+        chosen = jnp.concatenate([frame.after[:, row], frame.begun[:, place]], 1)
+    else:
+        chosen = jax.vmap(lambda policy: choose(key if hypers.sampled else None, policy, obs, actions))(frame.pool)
     went = enter(frame.scale, actions, jnp.broadcast_to(obs, (*chosen.shape[:-1], obs.shape[-1])), chosen)
     after, begun = jnp.split(went, 2, 1)  # [P, B, S + A] each
     rates = Nets(hypers.lr, -hypers.zeta_lr)  # nu goes down, zeta up
@@ -195,7 +197,7 @@ def measure(frame: Frame, zetas: Any) -> Array:
 
 
 @pooled(Hypers())
-def dualdice(key: Key, pool: Policy, data: Dataset, task: Task, hypers: Hypers) -> list[Judged]:
+def dualdice(key: Key, pool: Policy, data: Dataset, task: Task, hypers: Hypers) -> list[Estimate]:
     """A policy's discounted value by DualDICE; needs transitions alone, and policies without memory."""
     only_memoryless(pool, "DualDICE")
     said = below_one(task, "DualDICE")
@@ -212,7 +214,7 @@ def dualdice(key: Key, pool: Policy, data: Dataset, task: Task, hypers: Hypers) 
     judged = []
     for i, each in enumerate(values):
         health, notes = _health(hypers, found[:, i].mean(1), float(drift[i]), scale.reward_std * span, ends)
-        judged.append(Judged(ValueEstimate(each[:, None], bounds=bounds), health, (*said, *notes)))
+        judged.append(Estimate(ValueEstimate(each[:, None], bounds=bounds), health, (*said, *notes)))
     return judged
 
 
@@ -235,3 +237,38 @@ def _health(
     if not settled:
         notes.append("the value had not settled when training ended: give it more updates")
     return health, notes
+
+
+def faults(estimate: Estimate) -> list[str]:
+    """What its ratios say against it."""
+    health, found = estimate.health, []
+    if any("the mean of zeta" in note for note in estimate.notes):  # it knows what is due where episodes end
+        found.append(f"the mean of its ratios is {number(health['mean_zeta'])}, where 1 is due")
+    if health["negative"] > NEGATIVE:
+        found.append(f"its ratios, which cannot be negative, are so by {number(health['negative'])} on average")
+    if not health["converged"]:
+        found.append("its value had not settled when training ended")
+    return found
+
+
+estimator = Estimator(
+    name="dualdice",
+    words="DualDICE",
+    estimate=dualdice,
+    presets=by_scale(
+        smoke=Hypers(width=8, depth=1, batch_size=16, updates=40, members=2),
+        quick=Hypers(width=64, updates=10_000, lr=3e-4, zeta_lr=3e-3, members=3),
+        large=Hypers(),
+        paper=Hypers(updates=1_000_000, steady=1.0, members=1, bootstrap=0.0, sampled=True),
+    ),
+    health={
+        "mean_zeta": "mean of the ratios: 1, or where episodes end at most 1, is due",
+        "negative": "mean negative part of the ratios, of which there should be none",
+        "effective": "share of the rows that count, by their ratios",
+        "drift": "how much the value still moved at the end",
+        "converged": "1 if the value had settled when training ended",
+    },
+    faults=faults,
+    memoryless=True,
+    endless=True,
+)

@@ -17,7 +17,8 @@ import numpy as np
 from ..hypers import hypers
 from ..types import Array, BadInput, Dataset, Key, Policy, Seen, Task
 from ._table import on_log
-from .estimate import Judged
+from ._view import alone as alone
+from .estimate import Estimate
 
 CHUNK = 50  # updates whose minibatches are gathered at once, as in `posterior.ensemble`
 ROUNDS = 40  # how often a training is looked at
@@ -46,32 +47,32 @@ class Training:
 # ---- pools
 
 
-class Estimator(Protocol):
-    """One signature for all: a policy in, a Judged out; policies in, as many out, in their order."""
+class Pooled(Protocol):
+    """One signature for all: a policy in, an Estimate out; policies in, as many out, in their order."""
 
     @overload
     def __call__(
         self, key: Key, policy: Policy, data: Dataset, task: Task, hypers: Any = None, **more: Any
-    ) -> Judged: ...
+    ) -> Estimate: ...
 
     @overload
     def __call__(
         self, key: Key, policy: Sequence[Policy], data: Dataset, task: Task, hypers: Any = None, **more: Any
-    ) -> list[Judged]: ...
+    ) -> list[Estimate]: ...
 
 
-def pooled(default: Any) -> Callable[[Callable[..., list[Judged]]], Estimator]:
+def pooled(default: Any) -> Callable[[Callable[..., list[Estimate]]], Pooled]:
     """Makes an estimator of stacked pools take one policy or many; one program for those of one structure."""
 
-    def wrap(estimator: Callable[..., list[Judged]]) -> Estimator:
+    def wrap(estimator: Callable[..., list[Estimate]]) -> Pooled:
         def judge(key: Key, policy: Any, data: Dataset, task: Task, hypers: Any = None, **more: Any) -> Any:
             hypers = default if hypers is None else hypers
             policies = [policy] if isinstance(policy, Policy) else list(policy)
             policies = [on_log(each, data, task) for each in policies]
             if not policies:
                 raise BadInput("no policy to judge: the pool is empty")
-            found: dict[int, Judged] = {}
-            for index in _alike(policies):
+            found: dict[int, Estimate] = {}
+            for index in kinds(policies):
                 pool = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[policies[i] for i in index])
                 found.update(zip(index, estimator(key, pool, data, task, hypers, **more), strict=True))
             judged = [found[i] for i in range(len(policies))]
@@ -83,7 +84,8 @@ def pooled(default: Any) -> Callable[[Callable[..., list[Judged]]], Estimator]:
     return wrap
 
 
-def _alike(policies: Sequence[Policy]) -> list[list[int]]:
+def kinds(policies: Sequence[Policy]) -> list[list[int]]:
+    """Places of the policies that one program can hold together: one `act`, parameters of one shape."""
     found: dict[Any, list[int]] = {}
     for i, policy in enumerate(policies):
         leaves, structure = jax.tree.flatten(policy)

@@ -14,13 +14,13 @@ from __future__ import annotations
 import importlib
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..types import BadInput, Box, Discrete, Policy, Task
-from ..value._given import sentence
-from ..value.foreign import foreign
+from ._given import sentence
+from .foreign import foreign
 
 FORMS = "the folder of a finished run, MODULE:FUNCTION, FILE.onnx, sb3:ALGORITHM:FILE or d3rlpy:FILE"
 NUMBERS = {"tensor(float)": np.float32, "tensor(double)": np.float64}  # that an ONNX file may take
@@ -29,7 +29,13 @@ NAMES = ("A2C", "DDPG", "DQN", "PPO", "SAC", "TD3")  # of Stable-Baselines3; wha
 EXTRAS = {"ARS", "CROSSQ", "MASKABLEPPO", "QRDQN", "RECURRENTPPO", "TQC", "TRPO"}
 
 
-def resolve(spec: str, task: Task, width: int) -> Policy:
+class Saved(Protocol):
+    """Reads the policy of a finished run, by its folder or a file in it (`report.results.finished_policy`)."""
+
+    def __call__(self, path: str, task: Task, width: int) -> Policy: ...
+
+
+def resolve(spec: str, task: Task, width: int, saved: Saved) -> Policy:
     """The policy that `spec` names, for the task's actions and observations of `width` numbers."""
     kind, _, rest = spec.partition(":")
     if kind == "sb3":
@@ -39,33 +45,16 @@ def resolve(spec: str, task: Task, width: int) -> Policy:
     if spec.endswith(".onnx"):
         return foreign(onnx_function(spec, task, width), task, width, spec, trace=False)
     if spec and Path(spec).exists():
-        return finished(spec, task, width)
+        return saved(spec, task, width)
     if not (kind and rest):
         raise BadInput(f"{spec}: no such policy; give {FORMS}")
     return foreign(named(spec), task, width, spec)
 
 
-# ---- a run of our own
+# ---- for which actions
 
 
-def finished(path: str, task: Task, width: int) -> Policy:
-    """The policy of a finished run, by its folder or a file in it; BadInput if it is another task's."""
-    from . import results
-
-    folder = Path(path) if Path(path).is_dir() else Path(path).parent
-    told = results.found(folder) or {}
-    mine = (results.RESULT, told.get("policy", {}).get("arrays"))
-    if folder != Path(path) and Path(path).name not in mine:
-        raise BadInput(f"{path}: is no policy; give {FORMS}")
-    policy, theirs = results.load_policy(folder)
-    seen = told["policy"]["width"]
-    if seen != width or not alike(theirs.actions, task.actions):
-        its = f"is for observations of {seen} numbers and {described(theirs.actions)}"
-        raise BadInput(f"{path}: {its}; the log has {width} numbers and {described(task.actions)}")
-    return policy
-
-
-def alike(one: Box | Discrete, other: Box | Discrete) -> bool:
+def same_actions(one: Box | Discrete, other: Box | Discrete) -> bool:
     """Whether both are the same choices, or the same amounts up to rounding."""
     if type(one) is not type(other) or one.width != other.width:
         return False
