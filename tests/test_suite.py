@@ -1,7 +1,5 @@
 """The suite: tasks step, logs are what their seed says, the split is as drawn, figures add up."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,7 @@ from experiments.suite.__main__ import main
 from experiments.suite.jobs import Job, listed, write
 from experiments.suite.play import mixed, remembers_nothing, returns, seen, tidy, truth
 from experiments.suite.policies import Reading, disturbed, pool, rolled
-from experiments.suite.table import Share, evaluate_figures, flips, read, sorel_figures, stopped
+from experiments.suite.table import Share, evaluate_figures, flips, latest, read, sorel_figures, stopped
 from experiments.suite.tasks import EVERY, KINDS, SEALED, TASKS, Choices, draw_split, half
 from experiments.suite.words import compact, printed
 
@@ -259,6 +257,9 @@ def test_figures_of_estimates_and_what_is_printed_and_kept(tmp_path):
     assert evaluate_figures([r for r in kept if r["what"] == "evaluate"]).error == pytest.approx(f.error)
     assert compact(record)["policies"]["0"]["predictive"]["value"].keys() == {"median", "intervals"}
     assert "terms" in record["policies"]["0"]["predictive"]["value"]  # what was given stays as it was
-    text = printed(json.loads(out.read_text()))
+    text = printed([*kept, {**kept[0], "commit": "older", "at": "", "half": "sealed"}])
+    assert "sealed runs at older (, quick): 1" in text
+    again = [{**plan("NO-GO"), "at": "2"}, {**plan(), "at": "1", "commit": "older"}]
+    assert [r["verdict"] for r in latest(again)] == ["NO-GO"]  # the last run of a job counts, all are kept
     assert "GO where the plan truly beats the log by two standard errors: 1 of 1" in text
     assert "0.04 of it" in text

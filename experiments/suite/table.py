@@ -78,15 +78,31 @@ class Evaluate(NamedTuple):
 
 
 def read(places: Iterable[Path]) -> list[Record]:
-    """Records from folders and gathered files, each job once: the later place wins."""
+    """Records from folders and gathered files, each job once for every commit: the later place wins."""
     found: dict[tuple[Any, ...], Record] = {}
     for place in places:
         texts = [p.read_text() for p in sorted(place.glob("*.json"))] if place.is_dir() else [place.read_text()]
         for text in texts:
             held = json.loads(text)
             for record in held if isinstance(held, list) else [held]:
-                found[_job(record)] = record
+                found[(*_job(record), record["commit"])] = record
     return [found[key] for key in sorted(found)]
+
+
+def latest(records: Iterable[Record]) -> list[Record]:
+    """Each job's last record: figures are made of these."""
+    found: dict[tuple[Any, ...], Record] = {}
+    for record in sorted(records, key=lambda r: r.get("at", "")):
+        found[_job(record)] = record
+    return [found[key] for key in sorted(found)]
+
+
+def by_commit(records: Iterable[Record]) -> dict[str, int]:
+    """How many runs each commit has in these records, in order of time: every run, not the last alone."""
+    counts: dict[str, int] = defaultdict(int)
+    for record in sorted(records, key=lambda r: r.get("at", "")):
+        counts[f"{record['commit']} ({record.get('at', '')[:10]}, {record['scale']})"] += 1
+    return dict(counts)
 
 
 def _job(record: Record) -> tuple[Any, ...]:

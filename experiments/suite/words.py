@@ -13,19 +13,23 @@ from .table import (
     Share,
     Sorel,
     better,
+    by_commit,
     evaluate_figures,
     flips,
     gain,
     inside,
+    latest,
     sorel_figures,
     stopped,
 )
 from .tasks import HALVES
 
 
-def printed(records: Sequence[Record]) -> str:
-    """Every figure of the records: open and sealed apart, scale by scale, overall and by task."""
-    parts = []
+def printed(every: Sequence[Record]) -> str:
+    """Every figure of the last record of each job: open and sealed apart, scale by scale, overall and by task."""
+    sealed = by_commit(r for r in every if r["half"] == "sealed")
+    parts = [f"sealed runs at {commit}: {count}" for commit, count in sealed.items()]
+    records = latest(every)
     for half in HALVES:
         for scale in sorted({r["scale"] for r in records if r["half"] == half}):
             mine = [r for r in records if (r["half"], r["scale"]) == (half, scale)]
