@@ -45,7 +45,8 @@ def _boosted(x: np.ndarray, y: np.ndarray, asked: np.ndarray, seed: int) -> np.n
             continue
         model = HistGradientBoostingRegressor(
             max_iter=ROUNDS, learning_rate=0.1, min_samples_leaf=LEAF, max_bins=BINS, random_state=seed,
-            early_stopping=False, l2_regularization=1.0,
+            early_stopping=False,  # type: ignore[arg-type]  # its own annotation knows only "auto"
+            l2_regularization=1.0,
         )  # fmt: skip
         told[:, d] = size * model.fit(x, y[:, d] / size).predict(asked)
     return told

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,7 @@ class Thoughts(NamedTuple):
 
 
 @jax.jit(static_argnames=("expect",))
-def _thoughts(theta: Theta, expect: Expect, memory: Array, rows: tuple[Array, ...]) -> Thoughts:
+def _thoughts(theta: Theta, expect: Expect, memory: Any, rows: tuple[Array, ...]) -> Thoughts:
     world, (obs, action, after, reward, done) = expect.world, rows
 
     def one(theta: Theta) -> tuple[Array, Array, Array, tuple[Array, ...]]:
@@ -70,8 +70,8 @@ def _chance(fold: Posterior, data: Dataset, share: np.ndarray) -> Chance:
     values = jax.tree.map(lambda leaf: np.asarray(leaf[0]), fold.theta.values)
     after = np.concatenate([np.asarray(asked[2]), np.asarray(asked[3])[:, None]], 1)
     truth = targets(kinds, values, np.asarray(asked[0]), after)
-    z = _amounts(np.asarray(thoughts.z, np.float64), truth.amount)
-    low, high = _places(kinds, thoughts, truth.moved, truth.chosen)
+    z = _amounts(np.asarray(thoughts.z, np.float64), np.asarray(truth.amount))
+    low, high = _places(kinds, thoughts, np.asarray(truth.moved), np.asarray(truth.chosen))
     return Chance(
         *(jnp.asarray(a, jnp.float32) for a in (z, low, high, share)), ends=jnp.float32(_sure(fold, data, memory))
     )
@@ -118,7 +118,7 @@ def _places(
     return np.clip(low, 0, 1), np.clip(high, 0, 1)
 
 
-def _sure(fold: Posterior, data: Dataset, memory: Array) -> float:
+def _sure(fold: Posterior, data: Dataset, memory: Any) -> float:
     """How certain ends are, as the rows say: of CERTAINTIES, the likeliest.
 
     Worlds are asked as they will be, of where they themselves think that a step leads. Where ends lie on a
@@ -127,7 +127,7 @@ def _sure(fold: Posterior, data: Dataset, memory: Array) -> float:
     """
     rows = _evenly(data.rows, MANY)
     done = np.asarray(data.steps.done, np.float64)[rows]
-    if fold.task.done is not None or done.sum() < ENDS or fold.moments is None:
+    if fold.task.done is not None or done.sum() < ENDS or not isinstance(fold.moments, Expect):
         return 1.0
     at = lambda leaf: jnp.asarray(leaf)[rows]
     logit = _logits(fold.theta, fold.moments, jax.tree.map(at, memory), at(data.steps.obs), at(data.steps.action))
@@ -139,12 +139,12 @@ def _sure(fold: Posterior, data: Dataset, memory: Array) -> float:
 
 
 @jax.jit(static_argnames=("expect",))
-def _logits_of(theta: Theta, expect: Expect, memory: Array, obs: Array, action: Array) -> Array:
+def _logits_of(theta: Theta, expect: Expect, memory: Any, obs: Array, action: Array) -> Array:
     p = jax.vmap(expect, (0, None, None, None))(theta, memory, obs, action).terminated
     return jnp.log(p + 1e-12) - jnp.log1p(-p + 1e-12)
 
 
-def _logits(theta: Theta, expect: Expect, memory: Array, obs: Array, action: Array) -> np.ndarray:
+def _logits(theta: Theta, expect: Expect, memory: Any, obs: Array, action: Array) -> np.ndarray:
     return np.asarray(_logits_of(theta, expect, memory, obs, action), np.float64)  # [M, N]
 
 

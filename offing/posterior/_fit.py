@@ -245,10 +245,10 @@ def loss(
     total = jnp.zeros(())
     nets = ((theta.state, kinds.of_state(), b.state), (theta.reward, kinds.of_reward(), b.reward))
     for net, block, batch in nets:
-        through = hidden_half if HALF.get(jax.default_backend()) else hidden
+        through: Any = hidden_half if HALF.get(jax.default_backend()) else hidden
         features = through(net.net, batch.x, hypers.activation)
         total += head_loss(net.net[-1], net.low, net.high, features, batch, hypers.beta, net.floor)
-        if block.extras:
+        if isinstance(net.extra, Layer):
             total += jnp.mean(batch.weight * extra_loss(block, dense(net.extra, features), batch))
         total += hypers.clamp * jnp.sum(net.high - net.low)
         total += hypers.ridge / rows * sum(jnp.sum(jnp.square(layer.weight)) for layer in net.net)
@@ -270,7 +270,7 @@ def score(params: Params, theta: Theta, kinds: Kinds, hypers: Any, b: View) -> A
         features = hidden(net.net, b.x, hypers.activation)
         mean, logvar = read(dense(net.net[-1], features), net.low, net.high, net.floor)
         each = jnp.sum(b.amount * student_nll(jnp.zeros(()), logvar, residual(b, mean)), -1)
-        if block.extras:
+        if isinstance(net.extra, Layer):
             each += extra_loss(block, dense(net.extra, features), b)
         return jnp.sum(b.weight * each) / jnp.sum(b.weight)
 

@@ -20,6 +20,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..nets import Layer, dense, hidden, mlp
 from ..types import Array, Drawn, Key, Moments, Task
@@ -105,7 +106,7 @@ class World:
 
     def begin(self, theta: Theta) -> Memory | tuple[()]:
         """The memory of one episode before its first step."""
-        if self.kinds.history != EPISODE:
+        if self.kinds.history != EPISODE or not isinstance(theta.innovate, Innovate):
             return ()
         width = self.kinds.width
         return _history.empty(width, theta.innovate.centre.shape[-1] - width)
@@ -168,12 +169,13 @@ class Sample:
         state, block = world.says(theta, x), kinds.of_state()
         drawn = jnp.clip(obs + state.mean + state.std * z[..., :-1], *theta.values.walls)
         after = settle(block, theta.values, state.chances, u[..., : block.ways], drawn, obs)
-        after = after.at[..., list(kinds.whole)].set(jnp.round(after[..., list(kinds.whole)]))
+        if kinds.whole:
+            after = jnp.where(np.isin(np.arange(kinds.width), kinds.whole), jnp.round(after), after)
         held, out = supported(theta.support, after)
         ended = self._ended(k3, theta, x, obs, action, held) | (out & self.terminates)
         reward, clipped = self._reward(theta, x, obs, held, ended, z[..., -1:], u[..., block.ways :])
         reward = jnp.where(out, theta.support.low[-1], reward)
-        if isinstance(memory, Memory):
+        if isinstance(memory, Memory) and isinstance(theta.innovate, Innovate):
             memory = _history.remember(memory, theta.innovate, obs, action, held, reward)
         return Drawn(held, reward, ended, out, clipped), memory
 
@@ -204,11 +206,16 @@ def settle(block: Block, values: Values, chance: Chances, u: Array, drawn: Array
     for g, (c, kind) in enumerate(block.gates):
         stands = before[..., c] if kind == STAYS else values.usual[g]
         left = u[..., g] > 1 - chance.moved[..., g]
-        drawn = drawn.at[..., c].set(jnp.where(left, drawn[..., c], stands))
+        drawn = _put(drawn, c, jnp.where(left, drawn[..., c], stands))
     for i, (c, n) in enumerate(block.choices):
         below = jnp.cumsum(chance.chosen[..., i, : n - 1], -1) < u[..., len(block.gates) + i, None]
-        drawn = drawn.at[..., c].set(values.levels[i][below.sum(-1)])
+        drawn = _put(drawn, c, jnp.asarray(values.levels)[i][below.sum(-1)])
     return drawn
+
+
+def _put(whole: Array, column: int, new: Array) -> Array:
+    """The outputs [..., D] with one column replaced."""
+    return jnp.asarray(whole).at[..., column].set(new)
 
 
 def of_reward(kinds: Kinds, values: Values) -> Values:
@@ -272,11 +279,11 @@ def mixed(block: Block, values: Values, says: Heads, mean: Array, before: Array)
         stands = before[..., c] if kind == STAYS else values.usual[g]
         p, off = says.chances.moved[..., g], mean[..., c] - stands
         spread = p * jnp.square(std[..., c]) + p * (1 - p) * jnp.square(off)
-        mean, std = mean.at[..., c].set(stands + p * off), std.at[..., c].set(jnp.sqrt(spread))
+        mean, std = _put(mean, c, stands + p * off), _put(std, c, jnp.sqrt(spread))
     for i, (c, _) in enumerate(block.choices):
         p = says.chances.chosen[..., i, :]
         level = values.levels[i][: p.shape[-1]]
         expected = jnp.sum(p * level, -1)
         spread = jnp.sum(p * jnp.square(level - expected[..., None]), -1)
-        mean, std = mean.at[..., c].set(expected), std.at[..., c].set(jnp.sqrt(jnp.maximum(spread, 0.0)))
+        mean, std = _put(mean, c, expected), _put(std, c, jnp.sqrt(jnp.maximum(spread, 0.0)))
     return mean, std

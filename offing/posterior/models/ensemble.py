@@ -96,6 +96,7 @@ def posterior(fitted: Fitted, hypers: Hypers, prepared: Prepared, data: Dataset,
         theta = theta._replace(state=theta.state._replace(prior=()), reward=theta.reward._replace(prior=()))
     low, high = (jnp.asarray(edge) for edge in ranges(data))
     members, kinds = theta.state.floor.shape[0], prepared.shape
+    assert isinstance(kinds, Kinds)
     ways = kinds.of_state().ways + kinds.of_reward().ways
     every = lambda leaf: jnp.broadcast_to(jnp.asarray(leaf), (members, *np.shape(leaf)))
     none = Chance(
@@ -103,10 +104,11 @@ def posterior(fitted: Fitted, hypers: Hypers, prepared: Prepared, data: Dataset,
         np.zeros((1, ways), np.float32),
         np.ones((1, ways), np.float32),
         np.ones(kinds.width + 1, np.float32),
-        np.float32(1.0),
+        np.ones((), np.float32),
     )
     theta = theta._replace(
-        chance=jax.tree.map(every, none), support=jax.tree.map(every, Support(low, high, np.float32(MARGIN)))
+        chance=jax.tree.map(every, none),
+        support=jax.tree.map(every, Support(low, high, np.asarray(MARGIN, np.float32))),
     )
     return assemble(theta, World(hypers.activation, kinds), data.starts, low, high, task, hypers.folds)
 
@@ -133,7 +135,7 @@ def assemble(
 
 
 def _recall(theta: Theta, data: Dataset) -> Any:
-    assert theta.innovate != ()
+    assert isinstance(theta.innovate, _history.Innovate)
     return _history.recall(data, theta.innovate)
 
 

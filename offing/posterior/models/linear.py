@@ -163,15 +163,17 @@ def assemble(
 ) -> Posterior:
     """A posterior of this kind."""
     world = World(terminates)
-    edges = (jnp.asarray(leaf) for leaf in (starts, low, high))
-    return Posterior(theta, *edges, world.sample, task, moments=world.moments, folds=folds, terminates=terminates)
+    starts, low, high = (jnp.asarray(leaf) for leaf in (starts, low, high))
+    return Posterior(
+        theta, starts, low, high, world.sample, task, world.moments, folds=folds, terminates=terminates
+    )
 
 
 def load(saved: Saved, task: Task) -> Posterior:
     """What was saved, as a posterior again."""
-    edges = (saved.arrays[name] for name in ("starts", "low", "high"))
-    theta = _table.load(saved, Theta)
-    return assemble(theta, *edges, task=task, folds=saved.rest["folds"], terminates=saved.rest["terminates"])
+    starts, low, high = (saved.arrays[name] for name in ("starts", "low", "high"))
+    theta, rest = _table.load(saved, Theta), saved.rest
+    return assemble(theta, starts, low, high, task, rest["folds"], rest["terminates"])
 
 
 def space(scale: str, rows: int = 0) -> list[Hypers]:
