@@ -15,14 +15,16 @@ import offing
 from offing.data import Log, behaviour, broken
 from offing.pil import PIL
 from offing.planner.rppo import SMALL as PLAN
+from offing.posterior._space import SMALL
 from offing.posterior.models import linear
+from offing.posterior.models.ensemble import Hypers
 from offing.tune.candidates import pad_starts
 from offing.tune.choose import refit
 from offing.types import Box, Dataset, Policy, Task, Transition
 
 HORIZON = 60
-QUESTIONS = ("hang together", "know how wrong", "where the log has been", "earn more than", "narrow enough")
-TINY = replace(offing.space("smoke")[0], width=16, batch_size=32, updates=300, members=3, elites=3, rates=(1.0,))
+QUESTIONS = ("log sound", "held where it could be checked", "where the log has been", "earn more than")
+TINY = replace(Hypers(**SMALL), width=16, batch_size=32, updates=300, members=3, elites=3, rates=(1.0,))
 MODELS = (TINY, replace(TINY, init_diversity=0.1, shared=1.0))
 PLANS = (replace(PLAN, steps=24_000, envs=30, segment=25, minibatches=3, width=16),)
 KEY = jax.random.key(0)
@@ -72,10 +74,10 @@ def test_next_states_shuffled_among_rows(log):
     assert told > 0.95
     found = offing.verdict(result.pil, result.predicted, result.behaviour, broken=told)
     assert found.word == "NOT-ENOUGH-EVIDENCE"
-    assert failed(found)[0] == "hang together"
+    assert failed(found)[0] == "log sound"
     alone = offing.verdict(result.pil, result.predicted, result.behaviour)  # and if nobody had looked
     assert alone.word != "GO"
-    assert "know how wrong" in failed(alone)
+    assert "held where it could be checked" in failed(alone)
 
 
 def test_rewards_flipped_in_half_of_the_episodes(log):

@@ -16,10 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from imagined import fitted
 
 from offing.hypers import grid, hypers
 from offing.planner import get as planner_of
-from offing.posterior import linear
+from offing.posterior.models import linear
 from offing.tune import _ray, engine
 from offing.tune import sweep as sweeping
 from offing.tune.candidates import _planner
@@ -270,7 +271,7 @@ def worlds():
     steps = Transition(obs, action, obs[:, 0], obs + 0.1, action, np.zeros(rows, np.float32))
     data = Dataset(steps, obs[:5], np.zeros(rows, np.int32), np.asarray(rows))
     task = Task(5, 0.9, Box((-1.0, -1.0), (1.0, 1.0)))
-    return data, linear.fit(jax.random.key(1), linear.Hypers(noise=0.5, members=2), data, task)
+    return data, fitted(linear.model, jax.random.key(1), linear.Hypers(noise=0.5, members=2), data, task)
 
 
 @needs_ray

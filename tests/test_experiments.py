@@ -10,6 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from imagined import fitted
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "experiments"))
 
@@ -27,7 +28,7 @@ from offing.hypers import asdict
 from offing.online.play import Played
 from offing.pil import PIL
 from offing.planner import space
-from offing.posterior import linear
+from offing.posterior.models import linear
 from offing.report.store import save_columns
 from offing.types import Box, Discrete, Policy, Seen, Task
 from offing.value.estimators import fqe
@@ -216,7 +217,7 @@ def hopping(path, rows=240):
 def linear_worlds(log, seed, scale, work):
     """Four worlds of straight lines in two folds, instead of an ensemble that takes minutes to fit."""
     ones = np.ones(4)
-    worlds = linear.fit(jax.random.key(seed), linear.Hypers(members=4), log.data, log.task)
+    worlds = fitted(linear.model, jax.random.key(seed), linear.Hypers(members=4), log.data, log.task)
     return Namespace(pil=PIL(ones, ones, ones, ones, ones, ones, 2)), replace(worlds, folds=2)
 
 

@@ -15,6 +15,8 @@ import offing
 from offing.data import Log, behaviour
 from offing.data.inspect import inspect
 from offing.data.rules import Rules, rules
+from offing.posterior._space import SMALL
+from offing.posterior.models.ensemble import Hypers
 from offing.tune.candidates import pad_starts
 from offing.tune.choose import choose_posterior
 from offing.tune.evaluate import evaluate, predicted
@@ -23,7 +25,7 @@ from offing.types import Policy
 from offing.value.health import Check, Evidence, checks
 from offing.value.left_out import LeftOut
 
-TINY = replace(offing.space("smoke")[0], width=16, batch_size=32, updates=300, members=4, elites=4)
+TINY = replace(Hypers(**SMALL), width=16, batch_size=32, updates=300, members=4, elites=4)
 MODELS = tuple(
     replace(TINY, prior_scale=scale) for scale in (6.0, 9.0, 12.0, 17.0)
 )  # small nets err, and may say so

@@ -13,7 +13,8 @@ import offing
 from offing import planner as planners
 from offing.__main__ import main
 from offing.planner import iql, space
-from offing.posterior import spaces
+from offing.posterior._space import SMALL
+from offing.posterior.models.ensemble import Hypers
 from offing.report.ranking import trial_dict
 from offing.report.ranking_page import order
 from offing.tune.run import Run
@@ -25,7 +26,8 @@ from offing.value.estimate import Estimate, ValueEstimate
 from offing.value.estimator import Estimator
 
 MODELS = [
-    replace(spaces.SMALL, width=16, updates=60, members=3, elites=2, own=own, rates=(1.0,)) for own in (0.1, 1.0)
+    replace(Hypers(**SMALL), width=16, updates=60, members=3, elites=2, init_diversity=own, rates=(1.0,))
+    for own in (0.1, 1.0)
 ]
 SETTINGS = tuple(
     iql.Hypers(updates=8, batch_size=16, width=8, depth=1, lr=1e-2, beta=beta) for beta in (0.5, 1.0, 3.0, 10.0)

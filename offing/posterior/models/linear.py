@@ -9,6 +9,7 @@ prior's scale is in units of the outputs' own. Ends come as often as the log's.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -55,6 +56,7 @@ class World:
     """How a Theta is read."""
 
     terminates: bool
+    done: Callable[[Array, Array, Array], Array] | None = None  # the task's, if known
 
     def sample(
         self, key: Key, theta: Theta, memory: tuple[()], obs: Array, action: Array
@@ -65,7 +67,10 @@ class World:
         width = theta.high - theta.low
         after = jnp.clip(obs + y[..., :-1], (theta.low - width)[:-1], (theta.high + width)[:-1])
         out = jnp.any(after != obs + y[..., :-1], -1)
-        ended = jax.random.bernoulli(k2, said.terminated) | (out & self.terminates)
+        ended = jax.random.bernoulli(k2, said.terminated)
+        if self.done is not None:
+            ended = self.done(obs, action, after)
+        ended |= out & self.terminates
         reward = jnp.clip(y[..., -1], theta.low[-1], theta.high[-1])
         return Drawn(after, reward, ended, out, reward != y[..., -1]), ()
 
@@ -78,9 +83,13 @@ class World:
         after: Array | None = None,
         ended: Array | None = None,
     ) -> Moments:
-        del memory, after, ended
+        del memory, ended
         mean = features(obs, action) @ theta.weight
-        return Moments(mean, jnp.broadcast_to(theta.noise, mean.shape), jnp.full(mean.shape[:-1], theta.ends))
+        ends = jnp.full(mean.shape[:-1], theta.ends)
+        if self.done is not None:
+            led = obs + mean[..., :-1] if after is None else after
+            ends = self.done(obs, action, led).astype(jnp.float32)
+        return Moments(mean, jnp.broadcast_to(theta.noise, mean.shape), ends)
 
 
 def features(obs: Array, action: Array) -> Array:
@@ -89,9 +98,8 @@ def features(obs: Array, action: Array) -> Array:
 
 
 def prepare(data: Dataset, task: Task) -> Prepared:
-    """Nothing but whether anything in the log ended."""
-    del task
-    return Prepared(bool((data.steps.done[: data.rows] > 0).any()), ())
+    """Nothing but whether episodes can end."""
+    return Prepared(task.done is not None or bool((data.steps.done[: data.rows] > 0).any()), ())
 
 
 def exact(hypers: Hypers, data: Dataset, rows: Array, size: Array) -> Weights:
@@ -162,7 +170,7 @@ def assemble(
     theta: Theta, starts: Array, low: Array, high: Array, task: Task, folds: int, terminates: bool
 ) -> Posterior:
     """A posterior of this kind."""
-    world = World(terminates)
+    world = World(terminates, task.done)
     starts, low, high = (jnp.asarray(leaf) for leaf in (starts, low, high))
     return Posterior(
         theta, starts, low, high, world.sample, task, world.moments, folds=folds, terminates=terminates

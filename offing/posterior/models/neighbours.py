@@ -8,6 +8,7 @@ nothing extrapolated: a judge of what nets promise that shares none of their err
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -67,6 +68,7 @@ class World:
 
     nearest: int
     terminates: bool
+    done: Callable[[Array, Array, Array], Array] | None = None  # the task's, if known
 
     def near(self, theta: Theta, obs: Array, action: Array) -> tuple[Array, Array]:
         """The nearest steps [C, K], and the logarithms of their chances."""
@@ -86,8 +88,9 @@ class World:
         after = obs + theta.change[row]
         held = jnp.clip(after, theta.low, theta.high)
         out = jnp.any(held != after, -1)
+        ended = theta.done[row] > 0 if self.done is None else self.done(obs, action, held)
         no = jnp.zeros(out.shape, bool)
-        return Drawn(held, theta.reward[row], theta.done[row] > 0, out & no, no), memory
+        return Drawn(held, theta.reward[row], ended, out & no, no), memory
 
     def moments(
         self,
@@ -98,13 +101,17 @@ class World:
         after: Array | None = None,
         ended: Array | None = None,
     ) -> Moments:
-        del memory, after, ended
+        del memory, ended
         index, chance = self.near(theta, obs, action)
         p = jnp.exp(chance)[..., None]
         y = jnp.concatenate([theta.change[index], theta.reward[index][..., None]], -1)  # [C, K, S + 1]
         mean = jnp.sum(p * y, -2)
         std = jnp.sqrt(jnp.sum(p * jnp.square(y - mean[..., None, :]), -2))
-        return Moments(mean, std, jnp.sum(p[..., 0] * theta.done[index], -1))
+        ends = jnp.sum(p[..., 0] * theta.done[index], -1)
+        if self.done is not None:
+            led = obs + mean[..., :-1] if after is None else after
+            ends = self.done(obs, action, led).astype(jnp.float32)
+        return Moments(mean, std, ends)
 
 
 def prepare(data: Dataset, task: Task) -> Prepared:
@@ -114,7 +121,8 @@ def prepare(data: Dataset, task: Task) -> Prepared:
     width = np.where(x.std(0) > 1e-9, x.std(0), 1.0)
     if isinstance(task.actions, Discrete):
         width[steps.obs.shape[1] :] = 1 / APART
-    return Prepared(bool((np.asarray(steps.done)[:rows] > 0).any()), jnp.asarray(width, jnp.float32))
+    ends = task.done is not None or bool((np.asarray(steps.done)[:rows] > 0).any())
+    return Prepared(ends, jnp.asarray(width, jnp.float32))
 
 
 def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, arrays: Array, shape: bool) -> Fitted:
@@ -156,7 +164,11 @@ def posterior(fitted: Fitted, hypers: Hypers, prepared: Prepared, data: Dataset,
     """The fitted worlds as a Posterior."""
     low, high = ranges(data)
     return assemble(
-        fitted.theta, World(hypers.nearest, bool(prepared.shape)), (data.starts, low, high), task, hypers.folds
+        fitted.theta,
+        World(hypers.nearest, bool(prepared.shape), task.done),
+        (data.starts, low, high),
+        task,
+        hypers.folds,
     )
 
 
@@ -178,7 +190,7 @@ def save(posterior: Posterior) -> Saved:
 def load(saved: Saved, task: Task) -> Posterior:
     """What `save` kept, as a posterior again."""
     edges = tuple(saved.arrays[name] for name in ("starts", "low", "high"))
-    world = World(saved.rest["nearest"], saved.rest["terminates"])
+    world = World(saved.rest["nearest"], saved.rest["terminates"], task.done)
     return assemble(_table.load(saved, Theta), world, edges, task, saved.rest["folds"])
 
 
