@@ -37,6 +37,7 @@ def _ridge(x: np.ndarray, y: np.ndarray, asked: np.ndarray, seed: int) -> tuple[
 
 def _boosted(x: np.ndarray, y: np.ndarray, asked: np.ndarray, seed: int) -> np.ndarray:
     from sklearn.ensemble import HistGradientBoostingRegressor
+    from threadpoolctl import threadpool_limits
 
     told = np.zeros((len(asked), y.shape[1]))
     for d in range(y.shape[1]):
@@ -48,5 +49,7 @@ def _boosted(x: np.ndarray, y: np.ndarray, asked: np.ndarray, seed: int) -> np.n
             early_stopping=False,  # type: ignore[arg-type]  # its own annotation knows only "auto"
             l2_regularization=1.0,
         )  # fmt: skip
-        told[:, d] = size * model.fit(x, y[:, d] / size).predict(asked)
+        # Rows are few: threads would wait for each other most of the time, and on a busy machine without end.
+        with threadpool_limits(1):
+            told[:, d] = size * model.fit(x, y[:, d] / size).predict(asked)
     return told
