@@ -1,17 +1,19 @@
 """PIL against closed forms: exact conjugate posteriors, tabular worlds, and the paper's Theorem 1."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import product
 
+import imagined as by_hand
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy.special import digamma
 
-from offing.pil import FLOOR, PIL, Evidence, chance, evenly, evidence, explained, judge, pil, regret_bound
-from offing.posterior import linear
-from offing.types import Box, Dataset, Posterior, Predict, Task, Transition
+from offing.pil import FEWEST, FLOOR, PIL, Evidence, evenly, evidence, explained, judge, pil, regret_bound
+from offing.posterior.models import linear
+from offing.types import Box, Dataset, Moments, Posterior, Task, Transition
 
 S, A = 2, 2  # 1 + S + A = 5 features and S + 1 = 3 outputs: 15 weights
 FEATURES, OUTPUTS = 1 + S + A, S + 1
@@ -34,8 +36,18 @@ def drawn(rng, rows, weight, noise) -> Dataset:
     return rows_of(x[:, :S], x[:, S:], y[:, :-1], y[:, -1])
 
 
-def said(posterior: Posterior, held: Dataset) -> Predict:
-    return jax.vmap(posterior.predict, (0, None, None))(posterior.theta, held.steps.obs, held.steps.action)
+def said(posterior: Posterior, held: Dataset) -> Moments:
+    ask = lambda theta: posterior.moments(theta, (), held.steps.obs, held.steps.action)
+    return jax.vmap(ask)(posterior.theta)
+
+
+def fit(key, hypers, data: Dataset) -> Posterior:
+    """Exact draws of one fold, of all rows in use."""
+    return by_hand.fitted(linear.model, key, hypers, data, TASK)
+
+
+def exact(hypers, data: Dataset) -> linear.Weights:
+    return linear.exact(hypers, data, jnp.arange(len(data.episode)), data.size)
 
 
 def targets(held: Dataset) -> np.ndarray:
@@ -46,6 +58,11 @@ def targets(held: Dataset) -> np.ndarray:
 def simple(error=1.0, spread=1.0, noise=1.0, outputs=1) -> PIL:
     column = lambda value: np.full(outputs, value)
     return PIL(*map(column, (error, spread, noise, error, 0.0, 1.0)), members=5)
+
+
+def shown(posterior: Posterior, held: Dataset, chance: np.ndarray) -> PIL:
+    """PIL on rows that show true means: all of the residual is error, in units of the chance that there is."""
+    return judge(evidence(posterior, held), np.zeros(OUTPUTS))._replace(noise=chance)
 
 
 # ---- the discounted occupancy, and Proposition 1
@@ -70,7 +87,7 @@ def known():
     """A small log, its exact posterior in 400 draws, and held-out rows that show the true means."""
     rng = np.random.default_rng(1)
     weight = rng.normal(size=(FEATURES, OUTPUTS))
-    posterior = linear.fit(jax.random.key(1), HYPERS, drawn(rng, 12, weight, NOISE), TASK)
+    posterior = fit(jax.random.key(1), HYPERS, drawn(rng, 12, weight, NOISE))
     return weight, posterior, drawn(rng, 1500, weight, 0.0)
 
 
@@ -78,7 +95,7 @@ def test_error_and_spread_sum_to_the_divergence(known):
     """Proposition 1: E + V = E_theta KL(N(mu*, s^2) | N(mu_theta, s^2))."""
     _, posterior, held = known
     y = targets(held)
-    found = pil(posterior, held, noise=NOISE**2 / y.var(0), share=0.0)
+    found = shown(posterior, held, NOISE**2 / y.var(0))
     off = np.asarray(said(posterior, held).mean, np.float64) - y  # [M, N, D]
     exactly = np.mean(np.sum(off**2, -1)) / (2 * NOISE**2)
     members = posterior.members
@@ -97,14 +114,14 @@ def test_error_and_spread_are_the_exact_moments():
     weight = rng.normal(size=(FEATURES, OUTPUTS))
     data, held = drawn(rng, 800, weight, NOISE), drawn(rng, 2000, weight, 0.0)
     hypers = replace(HYPERS, members=1000)
-    exact = linear.moments(hypers, data)
+    weights = exact(hypers, data)
     phi = np.asarray(linear.features(held.steps.obs, held.steps.action), np.float64)
     c = phi.T @ phi / len(phi)
-    off = np.asarray(exact.mean, np.float64) - weight
+    off = np.asarray(weights.mean, np.float64) - weight
     e = np.trace(off.T @ c @ off) / (2 * NOISE**2)
-    v = OUTPUTS * np.trace(c @ np.asarray(exact.covariance)) / (2 * NOISE**2)
-    posterior = linear.fit(jax.random.key(3), hypers, data, TASK)
-    found = pil(posterior, held, noise=NOISE**2 / targets(held).var(0), share=0.0)
+    v = sum(np.trace(c @ np.asarray(each)) for each in weights.covariance) / (2 * NOISE**2)
+    posterior = fit(jax.random.key(3), hypers, data)
+    found = shown(posterior, held, NOISE**2 / targets(held).var(0))
     # the worlds' spread is chi-square: relative standard error sqrt(2 / (weights * members)) = 1.2 %
     assert found.v == pytest.approx(v, rel=0.04)
     # their mean is off the exact one by V / members more, and by a cross term
@@ -128,9 +145,10 @@ def rates():
             steps = Transition(obs, act, y[:, -1], obs + y[:, :-1], act, jnp.zeros(most))
 
             def at(size):
-                exact = linear.moments(hypers, Dataset(steps, obs[:1], jnp.full(most, -1), size))
-                e = jnp.sum(jnp.square(exact.mean - weight))
-                return e / (2 * NOISE**2), OUTPUTS * jnp.trace(exact.covariance) / (2 * NOISE**2)
+                weights = exact(hypers, Dataset(steps, obs[:1], jnp.full(most, -1), size))
+                e = jnp.sum(jnp.square(weights.mean - weight))
+                v = jnp.sum(jnp.trace(weights.covariance, axis1=1, axis2=2))
+                return e / (2 * NOISE**2), v / (2 * NOISE**2)
 
             return jax.vmap(at)(sizes)
 
@@ -169,7 +187,7 @@ def test_corrected_error_is_most_of_the_true_bias_and_never_more(bend, noise):
 
     It is a lower bound in expectation only, so the upper end has twice the standard error of the repeats.
     """
-    repeats, ratio, plain = 10, [], []
+    repeats, ratio, plain = 4, [], []
     hypers = linear.Hypers(noise=noise, prior_scale=10.0, members=50)
     for seed in range(repeats):
         rng = np.random.default_rng(
@@ -179,10 +197,10 @@ def test_corrected_error_is_most_of_the_true_bias_and_never_more(bend, noise):
         truth = x @ np.ones((S + 1, OUTPUTS)) + bend * np.square(x[:, [0, 1, 2]])
         y = truth + noise * rng.normal(size=truth.shape)
         data, held = (rows_of(x[i, :S], x[i, S:], y[i, :-1], y[i, -1]) for i in np.split(np.arange(4000), 2))
-        posterior = linear.fit(jax.random.key(seed), hypers, data, TASK)
+        posterior = fit(jax.random.key(seed), hypers, data)
         found = evidence(posterior, held)
         true = np.mean((np.asarray(said(posterior, held).mean).mean(0) - truth[2000:]) ** 2, 0)
-        ratio.append(np.sum(found.explained * y[2000:].var(0)) / true.sum())
+        ratio.append(np.sum(found.bias * y[2000:].var(0)) / true.sum())
         plain.append(np.sum(found.plain * y[2000:].var(0)) / true.sum())
     error = np.std(ratio, ddof=1) / np.sqrt(repeats)
     assert 0.75 <= np.mean(ratio) <= 1.0 + 2 * error, (np.mean(ratio), error)
@@ -367,14 +385,14 @@ class Waves:
 
     def __call__(self, theta, obs, action):
         mean = theta["height"] * jnp.sin(theta["rate"] * obs[..., :1]) * jnp.ones(OUTPUTS)
-        return Predict(mean, jnp.full_like(mean, self.std), jnp.zeros(obs.shape[:-1]))
+        return Moments(mean, jnp.full_like(mean, self.std), jnp.zeros(obs.shape[:-1]))
 
 
-def waves(height, rate, noise_scale=1.0, folds=1) -> Posterior:
+def waves(height, rate, folds=1) -> Posterior:
     height = jnp.asarray(height, jnp.float32)
     theta = {"height": height, "rate": jnp.full_like(height, rate)}
-    edge = jnp.full(OUTPUTS, 1.0)
-    return Posterior(theta, jnp.zeros((1, S)), -edge, edge, jnp.asarray(noise_scale), Waves(), TASK, folds)
+    edge = np.ones(OUTPUTS)
+    return by_hand.worlds(Waves(), theta, np.zeros((1, S)), -edge, edge, TASK, folds=folds)
 
 
 def wavy(rate=40.0, rows=800, noise=0.0, height=1.0) -> Dataset:
@@ -403,18 +421,14 @@ def test_folds_are_judged_apart_and_averaged():
     both = waves(heights, 3.0, folds=2)
     together, apart = evidence(both, held), [evidence(both.fold(i), held) for i in range(2)]
     assert together.members == 3
-    for name in ("plain", "explained", "spread", "learned"):
+    for name in ("plain", "spread", "learned"):
         mean = np.mean([getattr(one, name) for one in apart], 0)
         np.testing.assert_allclose(getattr(together, name), mean, rtol=1e-6)
     assert together.spread[0] < evidence(waves(heights, 3.0), held).spread[0] / 2  # between folds is not spread
-
-
-def test_each_fold_is_judged_on_rows_of_its_own():
-    both = waves(np.array([1.0, 1.0, 0.2, 0.2]), 3.0, folds=2)
-    high, low = (wavy(rate=3.0, height=height) for height in (1.0, 0.2))
-    fit, unfit = evidence(both, high, [high, low]), evidence(both, high, [low, high])
-    assert fit.plain[0] < 1e-6 < 0.1 < unfit.plain[0]  # the fold of each kind of row, and the other
-    assert fit.apart[0] > 0.1  # that they differ is seen where both are asked the same
+    means = heights.reshape(2, 3).mean(1)
+    sine = np.sin(3.0 * held.steps.obs[:, :1].astype(np.float64))
+    expected = np.mean((means[0] - means[1]) ** 2 * sine**2) / 2 / targets(held).var(0)  # A, by hand
+    np.testing.assert_allclose(together.between, expected, rtol=1e-3)
 
 
 def test_units_do_not_matter(known):
@@ -422,10 +436,10 @@ def test_units_do_not_matter(known):
     rng = np.random.default_rng(10)
     data, held = drawn(rng, 100, weight, NOISE), drawn(rng, 600, weight, NOISE)
     grown = lambda d: d._replace(steps=jax.tree.map(lambda a: 100 * a, d.steps))
-    small = pil(linear.fit(jax.random.key(0), HYPERS, data, TASK), held)
+    small = pil(fit(jax.random.key(0), HYPERS, data), held)
     # features 100 times as large need weights as large as before, and an intercept with a wider prior
     hypers = replace(HYPERS, noise=100 * NOISE, prior_scale=100.0)
-    large = pil(linear.fit(jax.random.key(0), hypers, grown(data), TASK), grown(held))
+    large = pil(fit(jax.random.key(0), hypers, grown(data)), grown(held))
     assert large.total == pytest.approx(small.total, rel=0.1)
 
 
@@ -462,36 +476,150 @@ def test_evidence_takes_rows_evenly_and_only_those_in_use():
     np.testing.assert_array_equal(evenly(some), np.arange(400))
 
 
+# ---- E, V and chance of two folds, where all is known
+
+
+def two_folds(first, second, std=0.1) -> Posterior:
+    """Two worlds a fold: each fold's mean function, and 0.1 beside it on both sides."""
+    says = Fold(first, second, std)
+    theta = {"fold": jnp.array([0, 0, 1, 1]), "off": jnp.array([-0.1, 0.1, -0.1, 0.1])}
+    edge = np.full(OUTPUTS, 9.0)
+    return by_hand.worlds(says, theta, np.zeros((1, S)), -edge, edge, TASK, folds=2)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Worlds whose mean is that of their fold and a constant of their own, in every output alike."""
+
+    first: Callable
+    second: Callable
+    std: float
+
+    def __call__(self, theta, obs, action):
+        x = obs[..., 0]
+        mean = jnp.where(theta["fold"] == 0, self.first(x), self.second(x)) + theta["off"]
+        mean = mean[..., None] * jnp.ones(OUTPUTS)
+        return Moments(mean, jnp.full_like(mean, self.std), jnp.zeros(obs.shape[:-1]))
+
+
+def outcomes(truth, noise, rows=4_000, seed=0, low=-1.0, high=1.0) -> tuple[Dataset, list[Dataset], np.ndarray]:
+    """Held-out rows, rows for each fold's regressor, and the held-out targets' variance."""
+    rng = np.random.default_rng(seed)
+
+    def some() -> Dataset:
+        x = rng.uniform(low, high, rows)
+        y = truth(x)[:, None] + noise(rng, x)
+        obs = np.stack([x, rng.normal(size=rows)], 1)
+        return rows_of(obs, np.zeros((rows, A)), y[:, :-1], y[:, -1])
+
+    held = some()
+    return held, [some(), some()], targets(held).var(0)
+
+
+def gauss(size):
+    return lambda rng, x: size * rng.normal(size=(len(x), OUTPUTS))
+
+
+def test_two_folds_that_err_apart_show_their_error_and_the_chance_that_there_is():
+    """Linear truth, Gaussian noise; slopes are off by +0.2 and -0.2: all error is the folds' own, none is shared.
+
+    E of one fold's mean is 0.04 E[x^2] = 0.0133, which A finds alone, whatever the noise is.
+    """
+    worlds = two_folds(lambda x: 1.2 * x, lambda x: 0.8 * x)
+    for size in (0.1, 0.5):
+        held, others, width = outcomes(lambda x: x, gauss(size))
+        found = evidence(worlds, held, others)
+        second = float(np.mean(held.steps.obs[:, 0].astype(np.float64) ** 2))
+        np.testing.assert_allclose(found.between * width, (0.4**2) * second / 2, rtol=1e-3)
+        # +0.2 x and -0.2 x together: E[r1 r2] = noise - 0.04 E[x^2], and what both share is less than nought
+        np.testing.assert_allclose(found.bias, 0.0, atol=1e-9)
+        np.testing.assert_allclose(found.spread * width, 0.02, rtol=1e-3)  # of -0.1 and 0.1
+        np.testing.assert_allclose(found.chance * width, size**2 - 0.04 * second, rtol=0.07)
+
+
+def test_what_both_folds_get_wrong_alike_is_error_and_not_chance():
+    """A truth that bends, folds that do not: no difference between them, and yet all of it is found."""
+    worlds = two_folds(lambda x: x, lambda x: x)
+    for size in (0.1, 0.5):
+        held, others, width = outcomes(lambda x: x + 0.6 * np.sin(4 * x), gauss(size))
+        found = evidence(worlds, held, others)
+        x = held.steps.obs[:, 0].astype(np.float64)
+        bias = np.mean((0.6 * np.sin(4 * x)) ** 2)
+        assert not found.between.any()
+        np.testing.assert_allclose(found.bias * width, bias, rtol=0.1)
+        np.testing.assert_allclose(found.chance * width, size**2, rtol=0.1, atol=0.01)
+        loss = judge(found)
+        np.testing.assert_allclose(loss.error, found.between + found.bias, rtol=1e-6)
+        assert loss.word == "over-confident"
+
+
+def test_noise_that_differs_from_place_to_place_is_chance():
+    held, others, width = outcomes(
+        lambda x: x, lambda rng, x: (0.1 + np.abs(x))[:, None] * rng.normal(size=(len(x), 3))
+    )
+    found = evidence(two_folds(lambda x: x, lambda x: x), held, others)
+    x = held.steps.obs[:, 0].astype(np.float64)
+    np.testing.assert_allclose(found.chance * width, np.mean((0.1 + np.abs(x)) ** 2), rtol=0.1)
+    assert (found.bias < 0.02 * found.plain).all()
+
+
+def test_a_column_that_jumps_at_random_is_chance():
+    """It stays, and in one row of twenty it is anywhere: nobody can foretell it, and nobody is to blame."""
+    jumps = lambda rng, x: (rng.random(len(x)) < 0.05)[:, None] * rng.uniform(-9, 9, (len(x), OUTPUTS))
+    held, others, width = outcomes(lambda x: 0 * x, jumps)
+    found = evidence(two_folds(lambda x: 0 * x, lambda x: 0 * x), held, others)
+    np.testing.assert_allclose(found.chance * width, np.mean(targets(held) ** 2, 0), rtol=0.1)
+    assert (found.bias < 0.1 * found.plain).all()
+    assert judge(found).e < 0.06
+
+
+def test_a_rough_function_without_noise_is_error_and_not_chance():
+    """Steps that no straight line follows: the second regressor does, and next to nothing is left to chance."""
+    rough = lambda x: np.sign(np.sin(9 * x)) * (1 + x)
+    held, others, _ = outcomes(rough, gauss(0.0))
+    found = evidence(two_folds(lambda x: 0.9 * x, lambda x: 1.1 * x), held, others)
+    assert (found.chance < 0.1 * found.plain).all()
+    blind = evidence(two_folds(lambda x: 0.9 * x, lambda x: 1.1 * x), held)
+    assert (blind.chance > 0.9 * blind.plain).all()  # two folds alone cannot know
+
+
+def test_few_held_out_episodes_prove_nothing():
+    assert judge(found_of(0.5, 0.2, 0.2)._replace(units=FEWEST)).word == "calibrated"
+    few = judge(found_of(0.5, 0.2, 0.2)._replace(units=FEWEST - 1))
+    assert (few.word, few.balanced, few.calibrated) == ("unproven", True, False)
+    held = wavy(rate=3.0)
+    assert evidence(waves([0.8, 1.1], 3.0), held).units == held.rows
+    episodes = held._replace(episode=np.repeat(np.arange(8), 100))
+    assert evidence(waves([0.8, 1.1], 3.0), episodes).units == 8
+
+
 # ---- how noise is shared out
 
 
-def found_of(plain, explained=0.0, spread=0.0, share=1.0) -> Evidence:
+def found_of(plain, bias=0.0, spread=0.0, between=0.0) -> Evidence:
     column = lambda value: np.full(1, float(value))
-    return Evidence(column(plain), column(explained), column(spread), column(plain), 5, share)
+    return Evidence(column(plain), column(between), column(bias), column(spread), column(plain), 5)
 
 
-def test_the_share_moves_the_residual_between_error_and_chance():
-    found = found_of(plain=0.5, explained=0.2, share=1.0)
-    whole, half, none = (judge(found._replace(share=s)) for s in (1.0, 0.5, 0.0))
-    assert [p.error[0] for p in (whole, half, none)] == pytest.approx([0.2, 0.35, 0.5])
-    assert [p.noise[0] for p in (whole, half, none)] == pytest.approx([0.3, 0.15, FLOOR**2])
-    assert judge(found, share=0.5).noise[0] == pytest.approx(0.3)  # its own noise unless told
-    assert chance(found)[0] == pytest.approx(0.3)
-    assert judge(found, noise=np.array([1e-9])).noise[0] == FLOOR**2
-    assert found_of(plain=0.1, explained=0.2).unexplained[0] == 0
+def test_what_is_neither_between_folds_nor_shared_is_chance():
+    found = found_of(plain=0.5, bias=0.15, between=0.05)
+    assert found.chance[0] == pytest.approx(0.3)
+    assert judge(found).error[0] == pytest.approx(0.2)
+    assert judge(found).noise[0] == pytest.approx(0.3)
+    assert judge(found).common == pytest.approx(3.0)
+    told = judge(found, np.array([0.1]))
+    assert (told.error[0], told.noise[0]) == pytest.approx((0.4, 0.1))
+    assert judge(found, np.array([1e-9])).noise[0] == FLOOR**2
+    assert judge(found, np.array([9.0])).error[0] == 0
+    assert found_of(plain=0.1, bias=0.2).chance[0] == 0
 
 
-def test_a_model_that_calls_its_errors_noise_does_not_win_when_noise_is_shared():
+def test_a_model_that_calls_its_errors_noise_does_not_win_when_chance_is_shared():
     """Deterministic truth, too fine for the second regressor: the worse posterior calls all of it chance."""
     held = wavy(rate=40.0)
-    good = evidence(waves([0.97, 0.99, 1.01, 1.03], 40.0, noise_scale=0.0), held)
-    poor = evidence(waves([0.00, 0.01, 0.02, 0.03], 40.0, noise_scale=1.0), held)
+    good = evidence(waves([0.97, 0.99, 1.01, 1.03], 40.0), held)
+    poor = evidence(waves([0.00, 0.01, 0.02, 0.03], 40.0), held)
     assert poor.plain.sum() > 100 * good.plain.sum()
-    own = [judge(found).total for found in (good, poor)]
-    assert own[1] < own[0]  # the trap: each by its own noise
-    assert judge(poor).bound(0.9).value < judge(good).bound(0.9).value
-    noise, share = chance(good), good.share
-    shared = [judge(found, noise, share).total for found in (good, poor)]
+    assert judge(poor).e < 1.0  # the trap: by its own chance it hardly errs
+    shared = [judge(found, good.chance).total for found in (good, poor)]
     assert shared[0] < shared[1] / 100
-    noise = chance(poor)  # even with the poor one's noise, so long as the share is common
-    assert judge(good, noise, 0.0).total < judge(poor, noise, 0.0).total
