@@ -18,7 +18,7 @@ from ..pil import PIL
 from ..posterior import models
 from ..posterior.replay import Replay
 from ..tune.choose import PosteriorChoice
-from ..types import BadInput, Box, Discrete, Posterior, Saved, Task
+from ..types import BadInput, Box, Discrete, Posterior, Saved, Task, WorldModel
 
 RESULT = "posterior.json"
 WORK = ".work"
@@ -204,8 +204,8 @@ def replay_dict(curve: Replay | None) -> dict[str, Any] | None:
     return None if curve is None else {name: np.asarray(v).tolist() for name, v in curve._asdict().items()}
 
 
-def load_posterior(out: str | os.PathLike[str]) -> Posterior:
-    """The posterior that `offing posterior` left in a folder."""
+def load_posterior(out: str | os.PathLike[str], model: WorldModel | None = None) -> Posterior:
+    """The posterior that `offing posterior` left in a folder; `model` is needed if it is nobody's by name."""
     folder = Path(out)
     result = finished(folder)
     if result is None:
@@ -215,6 +215,9 @@ def load_posterior(out: str | os.PathLike[str]) -> Posterior:
         arrays = unpack(folder / world["arrays"])
         task = world["task"]
         known = Task(task["horizon"], task["discount"], actions_of(task["actions"]))
-        return models.get(world["model"]).load(Saved(arrays, world["rest"]), known)
+        model = model or models.get(world["model"])
+        return model.load(Saved(arrays, world["rest"]), known)
+    except BadInput as error:
+        raise BadInput(f"{folder}: {error}") from None
     except (OSError, ValueError, KeyError, TypeError):
         raise BadInput(f"{folder}: the posterior in it is damaged or of another version") from None

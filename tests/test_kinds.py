@@ -1,0 +1,291 @@
+"""What kind of number each column is; that worlds draw it as the log has it; and what they remember."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from offing.data import Split
+from offing.posterior import _calibrate, _history, _kinds, _world
+from offing.posterior._world import supported
+from offing.posterior.models import ensemble
+from offing.posterior.walk import Place, fixed
+from offing.types import Box, Dataset, Posterior, Task, Transition
+
+TASK = Task(horizon=20, discount=0.9, actions=Box((-1.0,), (1.0,)))
+HASTE = {"xla_backend_optimization_level": 0}
+ROWS, LENGTH = 1_600, 20
+
+
+def log_of(obs, after, reward, done=None, action=None) -> Dataset:
+    rows = len(obs)
+    single = lambda a: np.asarray(a, np.float32)
+    action = single(np.random.default_rng(1).uniform(-1, 1, (rows, 1)) if action is None else action)
+    done = np.zeros(rows) if done is None else done
+    steps = Transition(single(obs), action, single(reward), single(after), action, single(done))
+    return Dataset(steps, single(obs)[::LENGTH], np.arange(rows) // LENGTH, np.asarray(rows, np.int32))
+
+
+@pytest.fixture(scope="module")
+def mixed() -> Dataset:
+    """Columns of every kind: switch, constant, set-point, force, speed with a limit, count, amount."""
+    rng = np.random.default_rng(0)
+    walk = np.cumsum(rng.normal(size=ROWS + 1)) / 20
+    stays = np.repeat(rng.uniform(-5, 5, ROWS // 8 + 2), 8)[3 : ROWS + 4]  # jumps every eighth row
+    force = np.where(rng.random(ROWS + 1) < 0.7, 0.0, rng.uniform(2, 9, ROWS + 1))
+    columns = (
+        (rng.random(ROWS + 1) < 0.3).astype(float),
+        np.full(ROWS + 1, 4.0),
+        stays,
+        force,
+        np.minimum(rng.normal(size=ROWS + 1), 1.5),
+        rng.poisson(40, ROWS + 1),
+        walk,
+    )
+    whole = np.stack(columns, 1)
+    return log_of(whole[:-1], whole[1:], rng.normal(size=ROWS) + whole[1:, 0])
+
+
+def test_every_kind_of_column_is_found(mixed):
+    kinds, values, _ = _kinds.kinds_of(mixed)
+    assert kinds.width == 7
+    assert kinds.choices == ((0, 2), (1, 1))
+    assert kinds.gates == ((2, "stays"), (3, "usual"))
+    assert kinds.whole == (5,)
+    assert kinds.walls
+    assert not kinds.terminates
+    np.testing.assert_array_equal(values.levels, [[0, 1], [4, 4]])
+    assert values.usual[1] == 0.0
+    assert values.walls[1, 4] == np.float32(1.5)
+    assert np.isinf(values.walls[:, 6]).all()
+    assert np.isinf(values.walls[0, 4])
+
+
+def test_rows_are_told_in_terms_of_their_kinds(mixed):
+    _, _, rows = _kinds.kinds_of(mixed)
+    steps = mixed.steps
+    np.testing.assert_array_equal(rows.chosen[:, 0], steps.next_obs[:, 0])
+    np.testing.assert_array_equal(rows.moved[:, 0], steps.next_obs[:, 2] != steps.obs[:, 2])
+    np.testing.assert_array_equal(rows.moved[:, 1], steps.next_obs[:, 3] != 0)
+    assert not rows.amount[:, :2].any()
+    np.testing.assert_array_equal(rows.amount[:, 2:4], rows.moved)
+    assert rows.amount[:, 4:].all()
+    np.testing.assert_array_equal(rows.held[:, 4], steps.next_obs[:, 4] == np.float32(1.5))
+    assert not rows.held[:, -1].any()
+
+
+def test_few_rows_tell_no_kinds_and_rewards_have_kinds_too():
+    rng = np.random.default_rng(2)
+    obs = rng.normal(size=(60, 2))
+    switch = np.c_[rng.integers(0, 4, 60), obs[:, 0]]
+    assert (
+        _kinds.kinds_of(log_of(switch, switch, obs[:, 0]))[0].choices == ()
+    )  # four values in 60 rows may be chance
+    paid = (rng.random(400) < 0.1).astype(float)
+    wide = rng.normal(size=(400, 2))
+    kinds, _, _ = _kinds.kinds_of(log_of(wide, wide + rng.normal(size=wide.shape), paid, done=paid))
+    assert kinds.choices == ((2, 2),)
+    assert kinds.terminates
+    assert kinds.of_reward() == _kinds.Block(1, (), ((0, 2),))
+    assert kinds.of_state() == _kinds.Block(2, (), ())
+
+
+# ---- worlds draw columns as the log has them
+
+HYPERS = ensemble.Hypers(
+    width=24, depth=1, activation="silu", batch_size=64, updates=400, lr=1e-2, members=2, elites=2, folds=2
+)
+
+
+def halves(data: Dataset) -> Split:
+    """Every other episode to either fold; the last ones validate and are held out."""
+    episode = data.episode
+    last = episode.max() + 1
+    train = [np.flatnonzero((episode % 2 == f) & (episode < last - 16)) for f in (0, 1)]
+    valid = np.flatnonzero((episode >= last - 16) & (episode < last - 8))
+    held = np.flatnonzero(episode >= last - 8)
+    size = np.array([len(t) for t in train], np.int32)
+    return Split(np.stack(train).astype(np.int32), size, valid.astype(np.int32), np.int32(len(valid)), held)
+
+
+def learned(data: Dataset, share=None, hypers=HYPERS):
+    """Worlds of the ensemble, with chance as rows show it that each fold has not seen."""
+    parts, prepared = halves(data), ensemble.prepare(data, TASK, history="none")
+    run = jax.jit(lambda *args: ensemble.fit(*args, prepared.shape), compiler_options=HASTE)
+    fitted = run(jax.random.key(0), hypers, data, parts, prepared.arrays)
+    worlds = ensemble.posterior(fitted, hypers, prepared, data, TASK)
+    other = [_rows(data, np.r_[parts.train[1 - f], parts.held]) for f in (0, 1)]
+    share = np.ones(prepared.shape.width + 1) if share is None else share
+    return ensemble.model.calibrate(worlds, other, np.asarray(share))
+
+
+def _rows(data: Dataset, rows) -> Dataset:
+    rows = np.sort(rows)
+    steps = jax.tree.map(lambda leaf: leaf[rows], data.steps)
+    return Dataset(steps, data.starts, data.episode[rows], np.asarray(len(rows), np.int32))
+
+
+def imagined(worlds, data: Dataset, rows: int = 600):
+    """One step of every world from logged rows, and those rows."""
+    members, at = worlds.members, np.linspace(0, data.rows - 1, rows).astype(int)
+    every = lambda leaf: jnp.broadcast_to(jnp.asarray(leaf)[at], (members, rows, *leaf.shape[1:]))
+    place = Place(every(data.steps.obs), ())
+    drawn = jax.jit(fixed(worlds))(jax.random.key(1), place, every(data.steps.action))[1]
+    return jax.tree.map(np.asarray, drawn), jax.tree.map(lambda leaf: leaf[at], data.steps)
+
+
+@pytest.fixture(scope="module")
+def drawn(mixed):
+    return imagined(learned(mixed), mixed)
+
+
+def test_a_random_switch_keeps_its_frequency(drawn, mixed):
+    made, _ = drawn
+    assert set(np.unique(made.next_obs[..., 0])) == {0.0, 1.0}
+    assert made.next_obs[..., 0].mean() == pytest.approx(mixed.steps.next_obs[:, 0].mean(), rel=0.1)
+    assert set(np.unique(made.next_obs[..., 1])) == {4.0}
+
+
+def test_a_column_that_jumps_jumps_as_often_and_as_far(drawn, mixed):
+    made, rows = drawn
+    steps = mixed.steps
+    for c, stays in ((2, 1.0), (3, 0.0)):
+        away = made.next_obs[..., c] - stays * rows.obs[:, c]
+        logged = steps.next_obs[:, c] - stays * steps.obs[:, c]
+        assert (away != 0).mean() == pytest.approx((logged != 0).mean(), rel=0.15)
+        mine, theirs = np.abs(away[away != 0]), np.abs(logged[logged != 0])
+        assert mine.mean() == pytest.approx(theirs.mean(), rel=0.2)
+        assert mine.std() == pytest.approx(theirs.std(), rel=0.35)
+
+
+def test_counts_are_whole_and_walls_hold(drawn, mixed):
+    made, _ = drawn
+    counts = made.next_obs[..., 5]
+    np.testing.assert_array_equal(counts, np.round(counts))
+    assert counts.std() == pytest.approx(mixed.steps.next_obs[:, 5].std(), rel=0.15)
+    speed = made.next_obs[..., 4]
+    assert speed.max() == np.float32(1.5)
+    assert (speed == np.float32(1.5)).mean() == pytest.approx(
+        (mixed.steps.next_obs[:, 4] == np.float32(1.5)).mean(), abs=0.04
+    )
+
+
+def test_columns_move_together_as_they_did(drawn, mixed):
+    """The reward is the switch plus noise: drawn after the state, it knows which way that fell."""
+    made, _ = drawn
+    on, off = (made.reward[made.next_obs[..., 0] == value] for value in (1.0, 0.0))
+    assert on.mean() - off.mean() == pytest.approx(1.0, abs=0.2)
+
+
+def test_the_reward_sees_where_the_step_led():
+    """What is earned is a function of the next state, and that is mostly chance: little of it is left open."""
+    rng = np.random.default_rng(3)
+    obs = rng.normal(size=(ROWS, 2))
+    after = 0.5 * obs + rng.normal(size=obs.shape)
+    data = log_of(obs, after, np.tanh(after[:, 0]))
+    worlds = learned(data)
+    steps = data.steps
+    ask = jax.jit(
+        jax.vmap(lambda theta: worlds.moments(theta, (), steps.obs, steps.action, steps.next_obs, steps.done))
+    )
+    left = steps.reward - np.asarray(ask(worlds.theta).mean)[..., -1].mean(0)
+    assert np.mean(left**2) < 0.05 * steps.reward.var()
+    made, _ = imagined(worlds, data)
+    off = made.reward - np.tanh(made.next_obs[..., 0])
+    assert np.mean(off**2) < 0.1 * steps.reward.var()
+    assert made.next_obs.std((0, 1)) == pytest.approx(steps.next_obs.std(0), rel=0.1)
+
+
+def test_the_share_of_chance_scales_what_is_drawn():
+    rng = np.random.default_rng(4)
+    obs = rng.normal(size=(ROWS, 2))
+    data = log_of(obs, 0.5 * obs + rng.normal(size=obs.shape), obs[:, 0])
+    worlds = learned(data, share=[0.25, 0.0, 1.0])
+    made, rows = imagined(worlds, data)
+    off = made.next_obs - 0.5 * rows.obs
+    assert off[..., 0].std() == pytest.approx(0.5, abs=0.12)
+    assert off[..., 1].std() < 0.25
+
+
+def test_what_leaves_the_log_is_held_and_said(drawn, mixed):
+    worlds = learned(mixed)
+    support = jax.tree.map(lambda leaf: leaf[0], worlds.theta.support)
+    width = np.asarray(support.high - support.low)[:-1]
+    inside = jnp.asarray(mixed.steps.obs[:3])
+    held, out = supported(support, inside)
+    np.testing.assert_array_equal(held, inside)
+    assert not out.any()
+    beyond = inside.at[1, 6].set(support.high[6] + 0.2 * width[6])
+    held, out = supported(support, beyond)
+    assert out.tolist() == [False, True, False]
+    assert held[1, 6] == pytest.approx(float(support.high[6] + 0.1 * width[6]), rel=1e-5)
+    free, out = supported(support._replace(margin=jnp.asarray(jnp.inf)), beyond)
+    np.testing.assert_array_equal(free, beyond)
+    assert not out.any()
+
+
+# ---- ends
+
+
+@pytest.mark.parametrize(
+    ("rate", "says", "scale"),
+    [(0.1, 0.1, 1.0), (0.5, 0.5, 1.0), (1.0, 0.9, 0.1), (1.0, 0.6, 0.01), (0.0, 0.1, 1.0)],  # none: nothing known
+)
+def test_ends_are_as_certain_as_held_out_rows_say(rate, says, scale, monkeypatch):
+    rows = 2_000
+    done = np.random.default_rng(0).random(rows) < rate
+    data = log_of(np.zeros((rows, 1)), np.zeros((rows, 1)), np.zeros(rows), done=done)
+    monkeypatch.setattr(_calibrate, "_logits", lambda *args: np.full((2, rows), np.log(says / (1 - says))))
+    world, edge = _world.World("silu", _kinds.Kinds(1, terminates=True)), jnp.ones(2)
+    draw, expect = _world.Sample(world, TASK, True), _world.Expect(world, TASK)
+    fold = Posterior(jnp.zeros(2), jnp.zeros((1, 1)), -edge, edge, draw, TASK, expect)
+    assert _calibrate._sure(fold, data, ()) == scale
+
+
+# ---- memory
+
+
+def test_recall_along_a_log_is_the_memory_carried_step_by_step(mixed):
+    step = _history.innovate(mixed)
+    rows = _rows(mixed, np.arange(3 * LENGTH))
+    along = _history.recall(rows, step)
+    memory = None
+    for t in range(3 * LENGTH):
+        if t % LENGTH == 0:
+            memory = _history.empty(7, 1)
+        here = jax.tree.map(lambda leaf, t=t: leaf[t], along)
+        np.testing.assert_allclose(here.innovation, memory.innovation, rtol=1e-3, atol=1e-3)
+        assert here.count == memory.count
+        obs = jnp.asarray(rows.steps.obs[t])
+        np.testing.assert_allclose(
+            _history.features(here, obs), _history.features(memory, obs), rtol=1e-3, atol=1e-3
+        )
+        now = rows.steps
+        args = (jnp.asarray(leaf[t]) for leaf in (now.obs, now.action, now.next_obs, now.reward))
+        memory = _history.remember(memory, step, *args)
+
+
+def test_a_row_without_episode_remembers_nothing(mixed):
+    bag = mixed._replace(episode=np.full(ROWS, -1))
+    along = _history.recall(bag, _history.innovate(mixed))
+    assert not np.asarray(along.count).any()
+    assert not np.asarray(_history.features(along, jnp.asarray(bag.steps.obs))).any()
+
+
+def hidden_constant(episodes=60) -> Dataset:
+    """Every episode has a pull of its own, which no column shows."""
+    rng = np.random.default_rng(5)
+    pull = rng.choice([-1.0, 1.0], episodes)
+    obs = np.zeros((episodes, LENGTH + 1, 1))
+    for t in range(LENGTH):
+        obs[:, t + 1, 0] = 0.5 * obs[:, t, 0] + pull + 0.3 * rng.normal(size=episodes)
+    reward = np.repeat(pull, LENGTH) + 0.1 * rng.normal(size=episodes * LENGTH)
+    return log_of(obs[:, :-1].reshape(-1, 1), obs[:, 1:].reshape(-1, 1), reward)
+
+
+def test_worlds_remember_where_the_past_tells_more_and_only_there(mixed):
+    assert ensemble.prepare(hidden_constant(), TASK).shape.history == "episode"
+    rng = np.random.default_rng(6)
+    obs = rng.normal(size=(60 * LENGTH, 1))
+    plain = log_of(obs, 0.5 * obs + 0.3 * rng.normal(size=obs.shape), obs[:, 0])
+    assert ensemble.prepare(plain, TASK).shape.history == "none"
