@@ -176,7 +176,10 @@ def evidence(posterior: Posterior, held: Dataset, others: Sequence[Dataset] | No
         if others is not None:
             bias = _shared(posterior, folds, residual, others, scale)
     else:
-        bias = explained(np.concatenate([folds[0].x, folds[0].led], 1), residual[0])
+        rows = folds[0]
+        change = explained(rows.x, residual[0][:, :-1])  # where a step led would say all of its noise
+        paid = explained(np.concatenate([rows.x, rows.led], 1), residual[0][:, -1:])
+        bias = np.concatenate([change, paid])
     return Evidence(
         plain=np.mean(residual**2, (0, 1)),
         between=between,
