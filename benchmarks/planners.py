@@ -26,7 +26,8 @@ from offing import planner as planners
 from offing.data import split
 from offing.hypers import stack
 from offing.planner import turns
-from offing.posterior import ensemble, spaces
+from offing.posterior._space import LARGE
+from offing.posterior.models import ensemble
 from offing.tune.sweep import widest
 from offing.types import Box, Dataset, Posterior, Task, Transition
 
@@ -50,11 +51,12 @@ def log() -> tuple[Dataset, Posterior]:
     steps = Transition(draw(ROWS, OBS), act(), draw(ROWS), draw(ROWS, OBS), act(), jnp.zeros(ROWS))
     data = Dataset(steps, draw(1, OBS), jnp.arange(ROWS) // 1000, jnp.asarray(ROWS))
     task = Task(1000, 0.99, Box((-1.0,) * ACTIONS, (1.0,) * ACTIONS))
-    hypers = replace(spaces.LARGE, updates=8, members=8, elites=8)
+    hypers = replace(ensemble.Hypers(**LARGE), updates=8, members=8, elites=8)
     host = jax.tree.map(np.asarray, data)
     parts, _ = split(host, 0, hypers.folds)
-    fitted = jax.jit(lambda key: ensemble.fit(key, hypers, data, parts, False))(jax.random.key(0))
-    return data, ensemble.posterior(fitted, hypers, host, task).fold(0)
+    prepared = ensemble.prepare(host, task, history="none")
+    fit = jax.jit(lambda key: ensemble.fit(key, hypers, data, parts, prepared.arrays, prepared.shape))
+    return data, ensemble.posterior(fit(jax.random.key(0)), hypers, prepared, host, task).fold(0)
 
 
 def measure(

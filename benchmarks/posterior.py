@@ -18,11 +18,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-import offing.posterior.ensemble as ensemble
 
 from offing.data import split
 from offing.hypers import stack
-from offing.types import Dataset, Transition
+from offing.posterior.models import ensemble
+from offing.types import Box, Dataset, Task, Transition
 
 
 def log(rows: int, obs: int = 17, actions: int = 6) -> Dataset:
@@ -40,10 +40,12 @@ def measure(settings: int, updates: int, rows: int, repeats: int) -> dict[str, A
     data = log(rows)
     parts, _ = split(data, 0, folds=1)
     hypers = [ensemble.Hypers(folds=1, updates=updates, lr=1e-3 * (i + 1) / settings) for i in range(settings)]
-    run = jax.jit(
-        jax.vmap(lambda h, d, s, k: ensemble.fit(k, h, d, s, False, False), in_axes=(0, None, None, None))
-    )
-    args = (jax.tree.map(jnp.asarray, stack(hypers)), *jax.device_put((data, parts)), jax.random.key(0))
+    task = Task(1_000, 0.99, Box((-1.0,) * 6, (1.0,) * 6))
+    prepared = ensemble.prepare(data, task, history="none")
+    one = lambda h, k, d, s, a: ensemble.fit(k, h, d, s, a, prepared.shape)
+    run = jax.jit(jax.vmap(one, in_axes=(0, None, None, None, None)))
+    rest = jax.device_put((data, parts, prepared.arrays))
+    args = (jax.tree.map(jnp.asarray, stack(hypers)), jax.random.key(0), *rest)
     began = time.perf_counter()
     program = run.lower(*args).compile()
     compiled = time.perf_counter() - began

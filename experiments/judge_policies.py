@@ -186,7 +186,7 @@ def judge(suite: str, task: str, rows: int, seed: int, given: Any, out: Path) ->
                     "pil": {"total": worlds[0].pil.total, "e": worlds[0].pil.e, "v": worlds[0].pil.v},
                     "word": worlds[0].pil.word,
                     "worlds": worlds[1].members,
-                    "noise_scale": float(worlds[1].noise_scale),
+                    "noise_scale": float(np.mean(worlds[0].share)),
                     "worlds_seconds": round(time.perf_counter() - began, 1),
                 }
                 judged = in_worlds(pool, log, *worlds, called.startswith("sorel"), given.copies)

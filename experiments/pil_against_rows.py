@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import jax
+import numpy as np
 
 import offing
 from offing.report.store import pil_dict, write
@@ -42,7 +43,7 @@ def one(sample: str, rows: int, seed: int, scale: str) -> dict[str, Any]:
             for k in ("width", "depth", "updates", "own", "shared", "prior_scale", "bootstrap", "decay")
         },
         "nll": choice.nll[choice.index],
-        "noise_scale": float(choice.picked.noise_scale),
+        "noise_scale": float(np.mean(choice.share)),
         **pil_dict(choice.pil, log.task),
         "tried": [
             {"error": score.e, "spread": score.v, "nll": nll, **{k: getattr(h, k) for k in DIFFER}}

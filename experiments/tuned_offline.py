@@ -124,7 +124,7 @@ def which(posterior: PosteriorChoice, worlds: Posterior) -> dict[str, Any]:
         "prior_scales": [point.prior_scale for point in posterior.points],
         "bootstraps": [point.bootstrap for point in posterior.points],
         "picked": posterior.index,
-        "noise_scale": float(worlds.noise_scale),
+        "noise_scale": float(np.mean(posterior.share)),
     }
 
 

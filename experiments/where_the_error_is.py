@@ -15,14 +15,15 @@ from dataclasses import replace
 from itertools import pairwise
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import offing
 from offing.data import Log
 from offing.data.dataset import runs
-from offing.posterior import ensemble, spaces
-from offing.posterior._known import stops, walled
+from offing.pil import expect
+from offing.posterior._kinds import stops
+from offing.posterior._space import LARGE
+from offing.posterior.models import ensemble
 
 TIMES = (0, 5, 20, 100, 300, 1_000)  # steps of an episode
 
@@ -47,11 +48,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--updates", type=int, default=8_000)
     parser.add_argument("--members", type=int, default=4)
-    parser.add_argument("--width", type=int, default=spaces.LARGE.width)
-    parser.add_argument("--depth", type=int, default=spaces.LARGE.depth)
-    parser.add_argument("--activation", default=spaces.LARGE.activation)
-    parser.add_argument("--batch-size", type=int, default=spaces.LARGE.batch_size)
-    parser.add_argument("--lr", type=float, default=spaces.LARGE.lr)
+    parser.add_argument("--width", type=int, default=LARGE["width"])
+    parser.add_argument("--depth", type=int, default=LARGE["depth"])
+    parser.add_argument("--activation", default=LARGE["activation"])
+    parser.add_argument("--batch-size", type=int, default=ensemble.Hypers().batch_size)
+    parser.add_argument("--lr", type=float, default=LARGE["lr"])
     parser.add_argument("--prior-scale", type=float, default=0.0)
     parser.add_argument("--lag", action="store_true")
     given = parser.parse_args()
@@ -60,7 +61,7 @@ def main() -> None:
     parts, _ = offing.split(plain.data, given.seed)
     held = offing.take(log.data, parts.held)
     hypers = replace(
-        spaces.LARGE,
+        ensemble.Hypers(**LARGE),
         updates=given.updates,
         members=given.members,
         elites=given.members,
@@ -71,20 +72,19 @@ def main() -> None:
         lr=given.lr,
         prior_scale=given.prior_scale,
     )
-    ends = bool(np.any(np.asarray(log.data.steps.done)))
-    stands = walled(plain.data)
-    fit = jax.jit(lambda key, data, parts: ensemble.fit(key, hypers, data, parts, ends, stands))
-    fitted = fit(jax.random.key(given.seed), log.data, parts)
-    worlds = ensemble.posterior(fitted, hypers, log.data, log.task)
+    prepared = ensemble.prepare(log.data, log.task)
+    fit = jax.jit(lambda *args: ensemble.fit(*args, prepared.shape))
+    fitted = fit(jax.random.key(given.seed), hypers, log.data, parts, prepared.arrays)
+    worlds = ensemble.posterior(fitted, hypers, prepared, log.data, log.task)
 
     steps, width = jax.tree.map(np.asarray, held.steps), plain.data.steps.obs.shape[-1]
-    said = jax.jit(jax.vmap(worlds.predict, (0, None, None)))(worlds.theta, steps.obs, steps.action).mean
+    said, _ = expect(worlds, worlds.along(held), held.steps)
     own = np.r_[np.arange(width), said.shape[-1] - 1]  # the log's own columns, and the reward
     mean = np.asarray(said)[..., own].reshape(worlds.folds, -1, held.rows, width + 1).mean(1)
     target = np.concatenate([steps.next_obs - steps.obs, steps.reward[:, None]], -1)[:, own]
     each = np.mean((mean - target) ** 2, 0) / np.maximum(target.var(0), 1e-12)  # [N, D]
     row = each.mean(-1)
-    walls = np.asarray(stops(jnp.asarray(plain.data.steps.next_obs), jnp.arange(len(plain.data.episode)) >= 0))
+    walls = stops(np.asarray(plain.data.steps.next_obs)[: plain.data.rows])
     at = (steps.obs[:, :width] == walls[0]) | (steps.obs[:, :width] == walls[1])
     note = " with the change since the row before" if given.lag else ""
     print(f"{given.log}, {plain.data.rows:,} rows, seed {given.seed}{note}: {held.rows:,} held-out rows")
