@@ -31,7 +31,7 @@ PUBLIC = 76_596  # the paper's code on the same device (the project's page of sp
 
 
 def worlds(key: Any) -> tuple[Dataset, Posterior]:
-    """Worlds of HalfCheetah's shape, hardly trained, and a log of a few rows: learning does not change the speed."""
+    """Worlds of HalfCheetah's shape, hardly trained, and a log of a few rows: learning changes no speed."""
     task = Task(1000, 0.99, Box((-1.0,) * ACTIONS, (1.0,) * ACTIONS))
     rng = np.random.default_rng(0)
     obs = rng.normal(size=(1024, OBS)).astype(np.float32)
