@@ -25,7 +25,7 @@ space = ensemble.model.space
 S, A = 3, 2
 TASK = Task(horizon=10, discount=0.9, actions=Box((-1.0,) * A, (1.0,) * A))
 TINY = ensemble.Hypers(
-    width=7, depth=1, activation="silu", batch_size=11, updates=40, folds=2, members=3, elites=3
+    width=7, depth=1, activation="silu", batch_size=11, updates=40, folds=2, members=3, elites=3, bootstrap=0.0
 )
 
 
@@ -109,6 +109,7 @@ def draws():
     hypers = ensemble.Hypers(
         depth=0,
         linear=0.0,
+        bootstrap=0.0,
         prior_scale=prior_scale,
         jitter=noise,
         ridge=noise**2 / deviation**2,
@@ -189,7 +190,7 @@ def test_swept_equals_alone_and_padding_is_harmless(monkeypatch):
     args = (jax.random.key(1), bent(), HALVES, ready(bent()).arrays)
     swept = sweeping.sweep("fit", run, THREE, *args)
     assert [len(c.settings) for group in sweeping.chunks(THREE) for c in group] == [2, 1]
-    assert sweeping._program(run, 3)._cache_size() == 1
+    assert sweeping._program(run, 4)._cache_size() == 1
     alone = [fit(args[0], hypers, *args[1:3]) for hypers in THREE]
     for one, other in zip(swept, alone, strict=True):
         close(one, other)
