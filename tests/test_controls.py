@@ -141,7 +141,8 @@ def test_a_promise_that_only_extrapolation_makes():
     data = Dataset(rows, obs[:, 0], episode, np.asarray(len(now), np.int32))
     task = Task(steps, 0.95, Box((-1.0,), (1.0,)))
     posterior = fitted(linear.model, jax.random.key(3), linear.Hypers(noise=0.02, members=8), data, task)
-    posterior = replace(posterior, high=jnp.array([10.0, 10.0]))  # as if nothing were ever clipped
+    theta = posterior.theta._replace(high=jnp.full_like(posterior.theta.high, 10.0))
+    posterior = replace(posterior, theta=theta, high=jnp.array([10.0, 10.0]))  # as if nothing were ever clipped
     half = np.full(2, 0.5)
     calibrated = PIL(half, half, half, half, half, half, members=8)
     constant = lambda params, memory, seen, key: (params + 0 * seen.obs, memory)

@@ -217,7 +217,7 @@ def hopping(path, rows=240):
 def linear_worlds(log, seed, scale, work):
     """Four worlds of straight lines in two folds, instead of an ensemble that takes minutes to fit."""
     ones = np.ones(4)
-    worlds = fitted(linear.model, jax.random.key(seed), linear.Hypers(members=4), log.data, log.task)
+    worlds = fitted(linear.model, jax.random.key(seed), linear.Hypers(noise=0.1, members=4), log.data, log.task)
     return Namespace(pil=PIL(ones, ones, ones, ones, ones, ones, 2)), replace(worlds, folds=2)
 
 

@@ -137,7 +137,7 @@ def test_it_earns_what_the_same_policy_of_our_own_does(way, kind, worlds):
     ours, theirs = (predictive(KEY, p, posterior, data, copies=11) for p in (OURS, foreign(way, BOX, 3, "f")))
     np.testing.assert_allclose(theirs.returns.returns, ours.returns.returns, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(theirs.value.returns, ours.value.returns, rtol=1e-4, atol=1e-4)
-    assert theirs.length == ours.length == 7
+    assert 0 < theirs.length == ours.length < 7  # some episodes of the log ended by themselves
     assert theirs.support.outside == pytest.approx(ours.support.outside, abs=0.02)
 
 
@@ -163,7 +163,7 @@ def test_choices_are_one_hot_rows_and_episodes_that_are_over_are_not_asked():
     data = walked()
     choice = np.eye(2, dtype=np.float32)[np.arange(data.rows) % 2]
     data = data._replace(steps=data.steps._replace(action=choice, next_action=choice))
-    worlds = fitted(linear.model, KEY, linear.Hypers(members=3), data, task)
+    worlds = fitted(linear.model, KEY, linear.Hypers(noise=0.1, members=3), data, task)
     worlds = replace(worlds, starts=jnp.asarray(worlds.starts).at[:, 0].set(-0.5))
     asked = []
 
@@ -190,7 +190,7 @@ def test_ten_thousand_episodes_with_jax_inside_come_to_an_end():
     wide = lambda a: np.tile(a, (1, 20))
     steps = data.steps._replace(obs=wide(data.steps.obs), next_obs=wide(data.steps.next_obs))
     data = data._replace(steps=steps, starts=wide(data.starts))
-    posterior = fitted(linear.model, KEY, linear.Hypers(members=2), data, BOX._replace(horizon=20))
+    posterior = fitted(linear.model, KEY, linear.Hypers(noise=0.1, members=2), data, BOX._replace(horizon=20))
     policy = foreign(lambda obs: with_jax_inside(obs[:, :3]), posterior.task, 60, "f")
     assert is_host(policy)
     found = rolled(KEY, policy, posterior, n // 2)[0]

@@ -685,7 +685,7 @@ def test_replay_reports_error_and_spread_by_horizon(replayed):
 
 def test_a_bag_of_transitions_cannot_be_replayed():
     held = system(0.1, episodes=4, length=10)
-    posterior = by_hand.fitted(linear.model, jax.random.key(0), linear.Hypers(members=3), held, TASK)
+    posterior = by_hand.fitted(linear.model, jax.random.key(0), linear.Hypers(noise=0.1, members=3), held, TASK)
     assert replay(jax.random.key(0), posterior, held._replace(episode=np.full(40, -1))) is None
 
 
@@ -712,7 +712,7 @@ def test_segments_end_where_the_log_breaks():
 
 def test_a_horizon_needs_segments_that_reach_it():
     held = system(0.1, episodes=40, length=5)
-    posterior = by_hand.fitted(linear.model, jax.random.key(0), linear.Hypers(members=3), held, TASK)
+    posterior = by_hand.fitted(linear.model, jax.random.key(0), linear.Hypers(noise=0.1, members=3), held, TASK)
     found = replay(jax.random.key(0), posterior, held, longest=16, count=20)
     assert found is not None
     assert found.horizons.tolist() == [1, 2, 4]
