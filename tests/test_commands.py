@@ -16,6 +16,7 @@ import pytest
 
 import offing
 from offing.__main__ import main
+from offing.posterior import walk
 from offing.report import store
 
 ROWS = ("--rows", "300", "--scale", "smoke")
@@ -80,10 +81,11 @@ def test_a_saved_posterior_says_what_it_said(tmp_path):
     again = offing.load_posterior(tmp_path)
     assert again.task == choice.picked.task
     assert (again.folds, again.members) == (choice.picked.folds, choice.picked.members)
-    obs, action = log.data.steps.obs[:7], log.data.steps.action[:7]
     for posterior in (again, choice.picked):
         assert jax.tree.structure(posterior.theta) == jax.tree.structure(choice.picked.theta)
-    one, two = (jax.vmap(p.predict, (0, None, None))(p.theta, obs, action) for p in (again, choice.picked))
+    place = walk.begin(jax.random.key(1), again, 7)
+    push = np.broadcast_to(np.eye(2, dtype=np.float32)[1], (again.members, 7, 2))
+    one, two = (walk.fixed(p)(jax.random.key(2), place, push)[1] for p in (again, choice.picked))
     jax.tree.map(np.testing.assert_array_equal, one, two)
     jax.tree.map(np.testing.assert_array_equal, again.fold(1).theta, choice.picked.fold(1).theta)
 
