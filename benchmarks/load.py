@@ -2,11 +2,14 @@
 
     python benchmarks/load.py
     python benchmarks/load.py --rows 300000
+    python benchmarks/load.py --messy
 
 10 million rows of 17 observations and 6 actions, episodes of 1,000 steps, written piece by piece into a temporary
 file by another process, so that the peak is the reader's. `--logged` writes next observations too; without them
-they are the next row's, and the last row of each episode, a time-out, is dropped. `base_gb` is what the process
-takes before it reads a row.
+they are the next row's, and the last row of each episode, a time-out, is dropped. `--messy` writes a CSV as
+people have it instead: machines interleaved by time, timestamps, yes and no, a category, empty cells, named
+choices; with a schema that has a reward formula, a clock and a lag. `base_gb` is what the process takes before
+it reads a row.
 """
 
 from __future__ import annotations
@@ -53,6 +56,55 @@ def write(path: Path, rows: int, logged: bool) -> None:
         writer.close()
 
 
+MACHINES = 100
+MESSY = Schema(
+    unit="machine",
+    time="timestamp",
+    per="day",
+    obs=("temp", "setpoint", "outdoor", "price", "door", "product"),
+    cyclic={"hour": 24},
+    lags={"temp": 1},
+    fill={"outdoor": "forward 6"},
+    exogenous=("outdoor", "price", "door"),
+    action="compressor",
+    choices={"compressor": ("low", "mid", "high")},
+    reward="-cost - 0.4 * abs(next(temp) - setpoint)",
+)
+
+
+def write_messy(path: Path, rows: int) -> None:
+    """A table of machines interleaved by time; what is in it is made up."""
+    import pyarrow as pa
+    import pyarrow.csv as csv
+
+    rng = np.random.default_rng(0)
+    names = np.array([f"M{i:03}" for i in range(MACHINES)])
+    writer = None
+    for first in range(0, rows, PIECE):
+        count = min(PIECE, rows - first)
+        at = np.arange(first, first + count)
+        hour = np.datetime64("2000-01-01T00:00:00") + (at // MACHINES).astype("timedelta64[h]")
+        outdoor = pa.array(rng.normal(12, 5, count).round(1), mask=(rng.random(count) < 0.01) & (at >= MACHINES))
+        table = pa.table(
+            {
+                "timestamp": hour,
+                "machine": names[at % MACHINES],
+                "temp": rng.normal(4, 1, count).round(2),
+                "setpoint": np.full(count, 4.0),
+                "outdoor": outdoor,
+                "price": rng.random(count).round(3),
+                "door": np.array(["no", "yes"])[rng.integers(2, size=count)],
+                "product": np.array(["fish", "fruit", "milk"])[at % 3],
+                "compressor": np.array(["low", "mid", "high"])[rng.integers(3, size=count)],
+                "cost": rng.random(count).round(3),
+            }
+        )
+        writer = writer or csv.CSVWriter(path, table.schema)
+        writer.write_table(table)
+    if writer is not None:
+        writer.close()
+
+
 def peak() -> float:
     """The most memory that the process has held, in GB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
@@ -62,22 +114,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--logged", action="store_true", help="write next observations too")
+    parser.add_argument("--messy", action="store_true", help="a CSV as people have it, with a schema")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "log.parquet"
-        writing = multiprocessing.get_context("spawn").Process(
-            target=write, args=(path, options.rows, options.logged)
-        )
+        path = Path(folder) / ("log.csv" if options.messy else "log.parquet")
+        target, more = (write_messy, ()) if options.messy else (write, (options.logged,))
+        writing = multiprocessing.get_context("spawn").Process(target=target, args=(path, options.rows, *more))
         writing.start()
         writing.join()
         base, began, core = peak(), time.perf_counter(), time.process_time()
-        log = load(path, schema=Schema(actions="box", low=-1.0, high=1.0, discount=0.99))
+        plain = Schema(actions="box", low=-1.0, high=1.0, discount=0.99)
+        log = load(path, schema=MESSY if options.messy else plain)
         seconds, cores = time.perf_counter() - began, time.process_time() - core
         read = peak()
         began = time.perf_counter()
         inspect(log, 0)
         result = {
-            "benchmark": "load",
+            "benchmark": "load a messy table" if options.messy else "load",
             "version": offing.__version__,
             "machine": platform.machine(),
             "cores": os.cpu_count(),

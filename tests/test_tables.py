@@ -2,6 +2,8 @@
 
 import gzip
 import io
+import runpy
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -420,3 +422,13 @@ def test_the_cold_store_is_as_its_simulator():
     np.testing.assert_allclose(
         np.asarray(seen).mean((0, 1)), np.asarray(log.data.steps.next_obs).mean(0), atol=0.35 * spread.max()
     )
+
+
+@pytest.mark.parametrize("first", [0, 40, 80])
+def test_damaged_tables_are_one_line(first, tmp_path):
+    path = Path(__file__).parents[1] / "benchmarks" / "damaged.py"  # which runs thousands
+    generator = runpy.run_path(str(path))
+    for seed in range(first, first + 40):
+        outcome, seconds = generator["attempt"](seed, tmp_path)
+        assert outcome in ("loaded", "refused")
+        assert seconds < 10

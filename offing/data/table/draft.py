@@ -29,6 +29,7 @@ LADDERS = (
     ("small", "large"),
 )
 LADDERS += (("slow", "fast"), ("off", "low", "mid", "high"), ("low", "high"), ("none", "low", "medium", "high"))
+LEAST = 100  # steps that show what an action changes
 FEW = 0.1  # of the rows: a unit has at least ten
 
 Found = dict[str, Any]
@@ -44,7 +45,7 @@ def draft_table(cells: Mapping[str, Cells], time: str | None) -> tuple[Schema, l
         notes.append("time: its cells are moments; rows are put in its order, within units")
     unit = _unit(cells, time, notes)
     if unit:
-        found["unit"] = unit if len(unit) > 1 else unit[0]
+        found["unit"] = unit if len(unit) > 1 else unit[-1]
         free = [name for name in free if name not in unit]
     rows = _rows(cells, time, unit)
     _rule(rows, found, notes)
@@ -68,7 +69,7 @@ def _unit(cells: Mapping[str, Cells], time: str | None, notes: list[str]) -> tup
     if len(np.unique(moment)) == len(moment):
         return ()
     for name, cell in cells.items():
-        if name == time or cell.empty.any() or (cell.kind == "number" and (cell.array % 1 != 0).any()):
+        if name == time or cell.empty.any() or (cell.kind == "number" and not _whole(cell.array)):
             continue
         code = np.unique(cell.array, return_inverse=True)[1]
         if code.max() >= FEW * len(code):
@@ -139,7 +140,7 @@ def _action(cells: Mapping[str, Cells], free: list[str], found: Found, notes: li
         order = _ladder(cells[name]) or tuple(words_of(cells[name])[0])
         found["choices"] = {name: order}
         notes.append("choices: all that were taken; are there others that could be?")
-    elif (cells[name].array % 1 == 0).all():
+    elif _whole(cells[name].array):
         notes.append('actions: whole numbers: choices or amounts? Write actions = "discrete" or actions = "box"')
     return name
 
@@ -213,9 +214,11 @@ def _outside(rows: Rows, seen: list[str], action: str | None, found: Found, note
         return
     act = rows.cells[action]
     acts = np.eye(len(act.levels) + 1)[act.array][:, :-1] if act.kind == "word" else act.array[:, None]
-    now = [np.nan_to_num(_number(rows.cells[name])) for name in seen]
+    now = [_number(rows.cells[name]) for name in seen]
     clock = [np.sin(2 * np.pi * (rows.time % DAY) / DAY), np.cos(2 * np.pi * (rows.time % DAY) / DAY)]
     inside = np.flatnonzero(~rows.last)[:50_000]
+    if len(inside) < LEAST:
+        return
     base = np.stack([np.ones(rows.count), *now, *(clock if rows.dated else [])], -1)[inside]
     base = base / np.maximum(np.abs(base).max(0), 1e-9)
     whole = np.concatenate([base, np.nan_to_num(acts)[inside]], -1)
@@ -235,5 +238,10 @@ def _outside(rows: Rows, seen: list[str], action: str | None, found: Found, note
         notes.append("exogenous: what comes next in them does not depend on the action, as far as a line can tell")
 
 
+def _whole(array: np.ndarray) -> bool:
+    return bool((np.isfinite(array) & (array == np.round(array))).all())
+
+
 def _number(cell: Cells) -> np.ndarray:
-    return cell.array if cell.kind == "number" else cell.array.astype(np.float64)
+    found = np.nan_to_num(cell.array.astype(np.float64), posinf=0.0, neginf=0.0)
+    return np.where(np.abs(found) < 1e12, found, 0.0)  # what is larger is refused when the log is loaded
