@@ -259,3 +259,14 @@ def test_a_single_failed_question_is_enough():
 
 def test_every_word_has_its_exit_code():
     assert EXIT == {GO: 0, NO_GO: 3, UNKNOWN: 4}
+
+
+def test_what_a_bound_counts_does_not_also_refuse():
+    """Episodes that run away may go on to earn the worst there is; where that is counted, a few may."""
+    from offing.report.verdict import BOUNDED, GUARDED, _most
+
+    class Some:
+        def __init__(self, less):
+            self.returns = type("R", (), {"less": less, "more": 0.0})()
+
+    assert _most(Some(-1.0)) == BOUNDED > GUARDED == _most(Some(0.0))

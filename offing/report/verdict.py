@@ -15,7 +15,7 @@ from ..value.checks import LIMIT, Checks, check
 from ..value.estimate import ValueEstimate
 from ..value.health import BROKEN
 from ..value.predictive import Predictive
-from ..value.support import CLIPPED, GUARDED, OUTSIDE, Support
+from ..value.support import BOUNDED, CLIPPED, GUARDED, OUTSIDE
 from ..wording import number, percent
 
 GO, NO_GO, UNKNOWN = "GO", "NO-GO", "NOT-ENOUGH-EVIDENCE"
@@ -57,7 +57,7 @@ def verdict(
         against = Against.of(predicted.returns, behaviour, baseline, level)
         gain = against.least
         checks = predicted.checks or check((), pil)
-        answers += [_checked(checks, pil), _supported(predicted.support), _better(against)]
+        answers += [_checked(checks, pil), _supported(predicted), _better(against)]
         advice = _advice(checks, predicted, against)
     word = next((answer.word for answer in answers if answer.word != GO), GO)
     return Verdict(word, tuple(answer.reason for answer in answers), gain, () if word == GO else advice)
@@ -122,10 +122,18 @@ def _checked(checks: Checks, pil: PIL) -> Answer:
     return _answer(UNKNOWN, question, because + f", and beyond {number(LIMIT)} widening says nothing")
 
 
-def _supported(support: Support) -> Answer:
+def _most(predicted: Predictive) -> float:
+    """How often imagined episodes may run away from the log: more often where what may follow is bounded, since
+    the interval and the probability then reach as far as the worst of it.
+    """
+    return BOUNDED if predicted.returns.less < 0 or predicted.returns.more > 0 else GUARDED
+
+
+def _supported(predicted: Predictive) -> Answer:
+    support, most = predicted.support, _most(predicted)
     limits = (
         (support.outside, OUTSIDE, "of its imagined steps lie outside the log"),
-        (support.guarded, GUARDED, "of its imagined episodes run away from all that the log knows"),
+        (support.guarded, most, "of its imagined episodes run away from all that the log knows"),
         (support.clipped, CLIPPED, "of its imagined rewards had to be held to the log's range"),
     )
     parts = [
@@ -175,7 +183,7 @@ def _advice(checks: Checks, predicted: Predictive, against: Against) -> tuple[st
     advice, terms = [], predicted.returns.terms
     if not checks.held:
         advice.append("more episodes like these, so that predictions can be made and checked on more of them")
-    if predicted.support.outside > OUTSIDE or predicted.support.guarded > GUARDED:
+    if predicted.support.outside > OUTSIDE or predicted.support.guarded > _most(predicted):
         advice.append(
             "rows from where the policy goes and the log does not, or a policy that stays nearer to the log"
         )

@@ -13,6 +13,7 @@ from ..types import Array, Dataset
 ROWS = 4_096  # of the log, and as many steps of the policy, that are compared
 OUTSIDE = 0.35  # share of imagined steps that may lie outside the log
 GUARDED = 0.05  # share of imagined episodes that may run away from everything the log knows
+BOUNDED = 0.5  # share of episodes that may end by running away, where the worst that may follow is counted
 CLIPPED = 0.5  # share of imagined steps whose reward may be held to the log's range
 USUAL = 0.99  # of the log's rows lie no further than this from rows of other episodes
 
