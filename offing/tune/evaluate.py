@@ -88,14 +88,7 @@ def evaluate(
     interval should have, `sampled` that policies
     draw their actions, `judges` other kinds of worlds to ask beside. Nothing here touches an environment.
     """
-    asked = [m for m in dict.fromkeys(every_method() if methods is None else methods) if m != PREDICTIVE]
-    unknown = [method for method in asked if method not in every_method()]
-    if unknown:
-        raise BadInput(f"{unknown[0]}: no such method; there are {', '.join(every_method())}")
-    if not policies:
-        raise BadInput("no policy to evaluate")
-    for name in judges:
-        get_model(name)  # BadInput, before any work, if there is none
+    asked = _asked(policies, methods, judges)
     k1, k2, k3, k4, k5 = jax.random.split(key, 5)
     choice = choose_posterior(k1, log, models, seed, run)
     worlds = refit(k1, log, choice, run)
@@ -110,7 +103,43 @@ def evaluate(
     now = {name: _return(estimate) for name, estimate in ours.items()}
     far = attempt(lambda: _horizon(k4, log, choice))
     more = attempt(lambda: more_data(k5, log, choice, policies, now, level, within, sampled, seed, run))
-    evidence = Evidence(
+    return Assessment(
+        estimates={name: {PREDICTIVE: ours[name], **jury.estimates[name]} for name in policies},
+        left_out=jury.left_out,
+        evidence=_evidence(log, choice, worlds, ours, tested, seed),
+        posterior=choice,
+        worlds=worlds,
+        horizon=far,
+        more_data=more,
+        level=level,
+        notes=(*log.notes, *choice.notes),
+        starts=len(log.data.starts),
+    )
+
+
+def _asked(policies: Mapping[str, Policy], methods: Sequence[str] | None, judges: Sequence[str]) -> list[str]:
+    """The estimators to ask beside the posterior; BadInput, before any work, for what is not there."""
+    asked = [m for m in dict.fromkeys(every_method() if methods is None else methods) if m != PREDICTIVE]
+    unknown = [method for method in asked if method not in every_method()]
+    if unknown:
+        raise BadInput(f"{unknown[0]}: no such method; there are {', '.join(every_method())}")
+    if not policies:
+        raise BadInput("no policy to evaluate")
+    for name in judges:
+        get_model(name)
+    return asked
+
+
+def _evidence(
+    log: Log,
+    choice: PosteriorChoice,
+    worlds: Posterior,
+    ours: dict[str, Estimate],
+    tested: past.Backtest | LeftOut,
+    seed: int,
+) -> Evidence:
+    """What the checks of health read."""
+    return Evidence(
         estimates=ours,
         behaviour=behaviour(log.data, log.task),
         pil=choice.pil,
@@ -119,18 +148,6 @@ def evaluate(
         rules=attempt(lambda: rules(log, seed)),
         predicted=attempt(lambda: predicted(log, choice)),
         backtest=tested,
-    )
-    return Assessment(
-        estimates={name: {PREDICTIVE: ours[name], **jury.estimates[name]} for name in policies},
-        left_out=jury.left_out,
-        evidence=evidence,
-        posterior=choice,
-        worlds=worlds,
-        horizon=far,
-        more_data=more,
-        level=level,
-        notes=(*log.notes, *choice.notes),
-        starts=len(log.data.starts),
     )
 
 
