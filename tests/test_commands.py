@@ -5,9 +5,12 @@ import os
 import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import jax
@@ -331,3 +334,40 @@ def test_rows_of_a_deployment_are_watched(solved, tmp_path):
     assert found["standing"]["episodes"] == len(found["returns"]) > 0
     assert found["other_actions"] > 0.05  # the log's behaviour is not the policy
     assert (tmp_path / "watch.html").read_text().count("<svg") == 3
+
+
+def test_a_logged_policy_is_served(solved, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("mlflow")
+    pytest.importorskip("uvicorn")
+    runtime = Path(__file__).parents[1] / "runtime"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'runs.db'}")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(runtime))
+    assert main(["export", str(solved[0]), "--to", "mlflow"]) == 0
+    address = capsys.readouterr().out.split()[-1]
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    serve = [sys.executable, "-m", "mlflow", "models", "serve", "-m", address, "--env-manager", "local"]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    server = subprocess.Popen(
+        [*serve, "-p", str(port)],
+        env={**os.environ, "PATH": path},
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    row = json.dumps({"dataframe_records": [{"a": 0.1, "b": 0.0, "c": -0.1, "d": 0.2}]}).encode()
+    asked = urllib.request.Request(
+        f"http://localhost:{port}/invocations", row, {"Content-Type": "application/json"}
+    )
+    try:
+        for _ in range(120):
+            try:
+                answer = json.load(urllib.request.urlopen(asked, timeout=5))
+                break
+            except urllib.error.URLError:
+                time.sleep(0.5)
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(20)
+    assert answer["predictions"][0]["action"] in (0, 1)

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..data.dataset import runs
-from ..posterior.walk import widths
+from ..posterior.walk import memories, moments_of, widths
 from ..types import Array, Dataset, Key, Policy, Posterior, Seen
 from ..value.predictive import rolled
 
@@ -78,14 +78,20 @@ def logged(policy: Policy, data: Dataset) -> Logged:
 def imagined(key: Key, policy: Policy, posterior: Posterior) -> Imagined:
     """COPIES episodes of the policy in every world."""
     obs, action, alive = (np.asarray(part) for part in rolled(key, policy, posterior, COPIES, path=True)[1])
-    return Imagined(obs, action, np.asarray(_rewards(posterior, obs, action)), alive.astype(bool))
+    return Imagined(obs, action, np.asarray(_rewards(posterior, obs, action, alive)), alive.astype(bool))
 
 
 @jax.jit
-def _rewards(posterior: Posterior, obs: Array, action: Array) -> Array:
-    """What each world expects its own episodes' steps to earn [T, M, K], within the log's range."""
-    told = jax.vmap(posterior.predict, (0, 1, 1), 1)(posterior.theta, obs, action)
-    return jnp.clip(told.mean[..., -1], jnp.asarray(posterior.low)[-1], jnp.asarray(posterior.high)[-1])
+def _rewards(posterior: Posterior, obs: Array, action: Array, alive: Array) -> Array:
+    """What each world expects its own episodes' steps to earn [T, M, K], given where they led."""
+    ask, memory = moments_of(posterior), memories(posterior, obs.shape[2])
+    over = (alive[:-1] > 0) & ~(alive[1:] > 0)
+    told = jax.vmap(jax.vmap(ask), (None, None, 0, 0, 0, 0))(
+        posterior.theta, memory, obs[:-1], action[:-1], obs[1:], over.astype(jnp.float32)
+    )
+    last = jax.vmap(ask)(posterior.theta, memory, obs[-1], action[-1])  # where it led is not known
+    reward = jnp.concatenate([told.mean[..., -1], last.mean[None, ..., -1]])
+    return jnp.clip(reward, jnp.asarray(posterior.low)[-1], jnp.asarray(posterior.high)[-1])
 
 
 def importance(policy: Policy, found: Logged) -> np.ndarray:

@@ -21,6 +21,7 @@ from .program import FORMAT, VERSION, Program
 from .trace import stepper, trace
 
 FORMATS = ("onnx", "numpy", "stablehlo", "c")
+Asked = tuple[np.ndarray, np.ndarray]  # what was done, and the state after it
 STEPS = 64  # of random inputs that an export is checked at before it is written
 NEAR = 1e-5  # of the actions' range: how far an amount may be from the policy's
 
@@ -117,7 +118,7 @@ def _onnx(sent: Shipment) -> dict[str, bytes]:
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     remembers = sent.program.remembers
 
-    def ask(obs: np.ndarray, reward: np.ndarray, state: np.ndarray) -> tuple[Any, Any]:
+    def ask(obs: np.ndarray, reward: np.ndarray, state: np.ndarray) -> Asked:
         given = {"obs": obs[None], "reward": reward[None], "state": state[None]}
         made: Any = session.run(None, given if remembers else {"obs": obs[None]})
         return made[0][0], made[1][0] if remembers else state
@@ -154,7 +155,7 @@ def _c(sent: Shipment) -> dict[str, bytes]:
     return {"policy.h": header.encode(), "policy.c": source.encode()}
 
 
-def check(sent: Shipment, ask: Callable[..., tuple[Any, Any]], what: str) -> None:
+def check(sent: Shipment, ask: Callable[..., Asked], what: str) -> None:
     """BadInput unless what was made does as the policy does, at random inputs step after step."""
     step, initial = stepper(sent.policy, sent.program.width, sent.actions)
     step = jax.jit(step)

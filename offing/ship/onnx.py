@@ -5,7 +5,7 @@ obs [B, S] (, reward [B], state [B, N])  ->  action [B, A] or [B] (, next_state 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -79,14 +79,14 @@ class _Graph:
         self.tensors.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
         return name
 
-    def numbers(self, values: Any) -> str:
+    def numbers(self, values: Iterable[int]) -> str:
         """A list of whole numbers, as nodes take them."""
-        return self.tensor(f"n{len(self.tensors)}", np.array(values, np.int64))
+        return self.tensor(f"n{len(self.tensors)}", np.array(list(values), np.int64))
 
-    def node(self, kind: str, inputs: list[str], output: str, **attributes: Any) -> str:
+    def node(self, kind: str, inputs: list[str], output: str, **attributes: int | list[int]) -> str:
         from onnx import helper
 
-        self.nodes.append(helper.make_node(kind, inputs, [output], **attributes))
+        self.nodes.append(helper.make_node(kind, inputs, [output], **attributes))  # type: ignore[arg-type]
         return output
 
     def fresh(self, name: str) -> str:

@@ -37,6 +37,7 @@ REDUCTIONS = {
     "argmax": "argmax",
     "argmin": "argmin",
 }
+Traced = Any  # a value of JAX's while it is traced, or a part of a jaxpr: those have no public types
 NOTHING = ("stop_gradient", "copy", "copy_p", "optimization_barrier", "sharding_constraint", "pvary")
 INNER = ("jaxpr", "call_jaxpr", "fun_jaxpr")  # parameters that hold what a primitive calls
 
@@ -58,7 +59,7 @@ def trace(policy: Policy, width: int, actions: Box | Discrete, name: str = "the 
     return finished(tracer, action, after, initial, choices)
 
 
-def stepper(policy: Policy, width: int, actions: Box | Discrete) -> tuple[Callable[..., Any], np.ndarray]:
+def stepper(policy: Policy, width: int, actions: Box | Discrete) -> tuple[Callable[..., Traced], np.ndarray]:
     """(obs, reward, state) -> action or choice, next state; and the state that an episode begins with.
 
     The state is memory, last action and a 1, all in one vector; the 1 is 0 before the first step.
@@ -68,7 +69,7 @@ def stepper(policy: Policy, width: int, actions: Box | Discrete) -> tuple[Callab
     flat = [np.ravel(np.asarray(leaf, np.float32)) for leaf in leaves]
     initial = np.concatenate([*flat, np.zeros(actions.width + 1, np.float32)]).astype(np.float32)
 
-    def step(obs: Any, reward: Any, state: Any) -> tuple[Any, Any]:
+    def step(obs: Traced, reward: Traced, state: Traced) -> tuple[Traced, Traced]:
         *parts, last, on = jnp.split(state, np.cumsum([*sizes, actions.width]).tolist())
         kept = [
             part.reshape(np.shape(leaf)).astype(jnp.asarray(leaf).dtype)
@@ -118,7 +119,7 @@ class Ref(NamedTuple):
     """A variable while tracing: a name, or an array that is already known."""
 
     name: str | None
-    array: Any = None
+    array: Traced = None
 
 
 class Tracer:
@@ -129,18 +130,18 @@ class Tracer:
         self.ops: list[Op] = []
         self.values: dict[str, Value] = {}
         self.constants: dict[str, np.ndarray] = {}
-        self.refs: dict[Any, Ref] = {}
-        self.shared: dict[int, tuple[str, Any]] = {}  # constants by identity: one weight is written once
-        self.forms: dict[tuple[int, str], tuple[Any, np.ndarray]] = {}
+        self.refs: dict[Traced, Ref] = {}
+        self.shared: dict[int, tuple[str, Traced]] = {}  # constants by identity: one weight is written once
+        self.forms: dict[tuple[int, str], tuple[Traced, np.ndarray]] = {}
 
-    def known(self, name: str, aval: Any) -> Ref:
+    def known(self, name: str, aval: Traced) -> Ref:
         self.values[name] = _value(aval)
         return Ref(name)
 
-    def bind(self, var: Any, ref: Ref) -> None:
+    def bind(self, var: Traced, ref: Ref) -> None:
         self.refs[var] = ref
 
-    def read(self, var: Any) -> Ref:
+    def read(self, var: Traced) -> Ref:
         return Ref(None, np.asarray(var.val)) if isinstance(var, Literal) else self.refs[var]
 
     def named(self, ref: Ref) -> str:
@@ -154,7 +155,7 @@ class Tracer:
             self.shared[id(ref.array)] = (name, ref.array)
         return self.shared[id(ref.array)][0]
 
-    def write(self, op: str, inputs: list[Ref], made: Value, /, **attributes: Any) -> Ref:
+    def write(self, op: str, inputs: list[Ref], made: Value, /, **attributes: Traced) -> Ref:
         """One operation more, and the name of what it makes."""
         name = f"v{len(self.ops)}"
         plain: Attributes = {key: _plain(value) for key, value in attributes.items()}
@@ -162,14 +163,14 @@ class Tracer:
         self.values[name] = made
         return Ref(name)
 
-    def run(self, jaxpr: Any, consts: Any) -> list[str]:
+    def run(self, jaxpr: Traced, consts: Traced) -> list[str]:
         """Names of what the jaxpr gives; its inputs are bound beforehand."""
         for var, const in zip(jaxpr.constvars, consts, strict=True):
             self.bind(var, Ref(None, np.asarray(const)))
         self.walk(jaxpr)
         return [self.named(self.read(var)) for var in jaxpr.outvars]
 
-    def walk(self, jaxpr: Any) -> None:
+    def walk(self, jaxpr: Traced) -> None:
         for eqn in jaxpr.eqns:
             refs = [self.read(var) for var in eqn.invars]
             inside = next((eqn.params[key] for key in INNER if key in eqn.params), None)
@@ -184,7 +185,7 @@ class Tracer:
             for var, ref in zip(eqn.outvars, made, strict=True):
                 self.bind(var, ref)
 
-    def call(self, inside: Any, refs: list[Ref]) -> list[Ref]:
+    def call(self, inside: Traced, refs: list[Ref]) -> list[Ref]:
         """A function that is called, written where it is called."""
         jaxpr, consts = (inside.jaxpr, inside.consts) if hasattr(inside, "consts") else (inside, [])
         outer, self.refs = self.refs, {}
@@ -197,12 +198,12 @@ class Tracer:
         self.refs = outer
         return made
 
-    def one(self, eqn: Any, refs: list[Ref]) -> list[Ref]:
+    def one(self, eqn: Traced, refs: list[Ref]) -> list[Ref]:
         """One primitive as operations."""
         name, params, aval = eqn.primitive.name, eqn.params, eqn.outvars[0].aval
         value = _value(aval)
 
-        def put(op: str, inputs: list[Ref], /, **more: Any) -> Ref:
+        def put(op: str, inputs: list[Ref], /, **more: Traced) -> Ref:
             return self.write(op, inputs, value, **more)
 
         if name in NOTHING:
@@ -224,7 +225,7 @@ class Tracer:
             return [self.power(refs[0], 2 if name == "square" else int(params["y"]), put)]
         return [self.shaped(name, refs, params, put, aval.shape)]
 
-    def shaped(self, name: str, refs: list[Ref], params: Any, put: Any, shape: Any) -> Ref:
+    def shaped(self, name: str, refs: list[Ref], params: Traced, put: Traced, shape: Traced) -> Ref:
         """Primitives that move numbers about."""
         if name in ("reshape", "squeeze", "expand_dims"):
             return put("reshape", refs[:1], shape=shape)
@@ -241,7 +242,7 @@ class Tracer:
             return put("cast", refs, kind=kind_of(params["new_dtype"]))
         raise BadInput(f"{self.name}: cannot be exported, since what it does at a step uses JAX's `{name}`")
 
-    def split(self, ref: Ref, eqn: Any) -> list[Ref]:
+    def split(self, ref: Ref, eqn: Traced) -> list[Ref]:
         """Pieces along an axis, each a slice."""
         axis, shape = eqn.params["axis"], eqn.invars[0].aval.shape
         ends, made = np.cumsum(eqn.params["sizes"]), []
@@ -252,7 +253,7 @@ class Tracer:
             made.append(self.write("slice", [ref], _value(var.aval), **more))
         return made
 
-    def power(self, ref: Ref, exponent: int, put: Any) -> Ref:
+    def power(self, ref: Ref, exponent: int, put: Traced) -> Ref:
         if not 1 <= exponent <= 8:
             return put("pow", [ref, Ref(None, np.float32(exponent))])
         out = ref
@@ -260,7 +261,7 @@ class Tracer:
             out = put("mul", [out, ref])
         return out
 
-    def dot(self, refs: list[Ref], eqn: Any) -> Ref:
+    def dot(self, refs: list[Ref], eqn: Traced) -> Ref:
         """A product over one axis of each, as a [..., k] @ b [k, n]; a constant stands on the right."""
         ((left, right), batch), aval = eqn.params["dimension_numbers"], eqn.outvars[0].aval
         shapes = [var.aval.shape for var in eqn.invars]
@@ -302,7 +303,7 @@ class Tracer:
         return Ref(None, self.forms[at][1])
 
 
-def _value(aval: Any) -> Value:
+def _value(aval: Traced) -> Value:
     return Value(tuple(int(n) for n in aval.shape), kind_of(aval.dtype))
 
 
@@ -310,13 +311,13 @@ def _free(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
     return tuple(n for i, n in enumerate(shape) if i != axis)
 
 
-def kind_of(dtype: Any) -> str:
+def kind_of(dtype: Traced) -> str:
     """float32, int32 or bool: the three that operations tell apart."""
     letter = np.dtype(dtype).kind
     return {"f": "float32", "i": "int32", "u": "int32", "b": "bool"}.get(letter, "float32")
 
 
-def _plain(value: Any) -> int | str | list[int]:
+def _plain(value: Traced) -> int | str | list[int]:
     return (
         value if isinstance(value, str) else int(value) if np.ndim(value) == 0 else [int(each) for each in value]
     )

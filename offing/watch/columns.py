@@ -10,13 +10,14 @@ and scores together (Bonferroni), however often one looks.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..types import Array, Dataset, Key, Policy, Posterior
+from ..posterior.walk import memories, moments_of
+from ..types import Array, Dataset, Key, Moments, Policy, Posterior
 from ..value.predictive import rolled
 from .evidence import Both
 
@@ -48,7 +49,7 @@ class Scores(NamedTuple):
 
 @jax.jit
 def _surprise(posterior: Posterior, obs: Array, action: Array, target: Array) -> Array:
-    told = foreseen(posterior, obs, action)
+    told = foreseen(posterior, obs, action, obs + target[:, :-1])
     mean, chance = told.mean.mean(0), jnp.mean(jnp.square(told.std), 0)  # [N, S + 1]
     doubt = jnp.var(told.mean, 0)
     off = target - mean
@@ -56,10 +57,14 @@ def _surprise(posterior: Posterior, obs: Array, action: Array, target: Array) ->
     return jnp.clip(beyond / jnp.sqrt(chance + doubt + 1e-12), -FAR, FAR)
 
 
-def foreseen(posterior: Posterior, obs: Array, action: Array) -> Any:
-    """Mean and standard deviation of (change of state, reward) in every world [M, N, S + 1]."""
-    ask = lambda theta: posterior.predict(theta, obs, action)
-    return jax.vmap(ask)(posterior.theta)
+def foreseen(posterior: Posterior, obs: Array, action: Array, after: Array) -> Moments:
+    """Mean and standard deviation of (change of state, reward) in every world [M, N, S + 1].
+
+    The reward's are those of the step that led to `after` and did not end there.
+    """
+    ask, goes_on = moments_of(posterior), jnp.zeros(len(obs))
+    each = lambda theta, memory: ask(theta, memory, obs, action, after, goes_on)
+    return jax.vmap(each)(posterior.theta, memories(posterior, len(obs)))
 
 
 def surprise(posterior: Posterior, obs: Array, action: Array, next_obs: Array, reward: Array) -> np.ndarray:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -32,16 +33,16 @@ class Policy:
 
     def predict(self, row: Any, state: Any = None, reward: float = 0.0) -> tuple[Any, Any]:
         """An action for a row of the table (or its numbers, in order), and the state to come back with."""
-        obs = self.columns.encode(row)
+        obs, named = self.columns.encode(row), isinstance(row, Mapping)
         if not self.remembers:
-            return self.columns.decode(self._program(obs, 0.0, self._program.initial)[0]), None
+            return self.columns.decode(self._program(obs, 0.0, self._program.initial)[0], named), None
         held = self._program.initial if state is None else np.asarray(state, np.float32)
         if held.shape != self._program.initial.shape:
             raise BadInput(f"state of shape {held.shape}: give what `predict` gave back, or None in a first step")
         if state is not None and not np.isfinite(reward):
             raise BadInput("reward: not a finite number; give what the last action earned")
         action, after = self._program(obs, reward, held)
-        return self.columns.decode(action), after
+        return self.columns.decode(action, named), after
 
 
 def load(path: str | os.PathLike[str]) -> Policy:

@@ -47,9 +47,9 @@ class Columns:
             raise BadInput(f"column {name!r}, row 0: not a finite number")
         return row.astype(np.float32)
 
-    def decode(self, action: Any) -> Any:
+    def decode(self, action: Any, named: bool = True) -> Any:
         """Of a table, a dict of its action's columns; of plain arrays, amounts [A] or the number of a choice."""
-        if not self.table:
+        if not (self.table and named):
             return int(action) if self.discrete else action
         if self.discrete:
             places = np.unravel_index(int(action), [len(column["levels"]) for column in self.action])
