@@ -71,10 +71,9 @@ class Earning:
     def update(self, earned: float) -> Standing:
         """One episode more."""
         self.returns.append(float(earned))
-        held = float(np.clip(earned, self.promise.least, self.promise.most))
-        self.history.append(
-            (self.below.update(self.floor - held), self.above.update(held - self.promise.baseline))
-        )
+        below = self.below.update(self.floor - min(float(earned), self.promise.most))
+        above = self.above.update(max(float(earned), self.promise.least) - self.promise.baseline)
+        self.history.append((below, above))
         due = np.log(1 / ERROR)
         if self.below.peak >= due:
             self.word = STOP
