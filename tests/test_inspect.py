@@ -297,4 +297,4 @@ def test_without_a_folder_nothing_is_written(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["inspect", "offing:cartpole", "--rows", "1500"]) == 0
     assert list(tmp_path.iterdir()) == []
-    assert "choice 1" in capsys.readouterr().out
+    assert "action=1" in capsys.readouterr().out

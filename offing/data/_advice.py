@@ -55,6 +55,9 @@ def _whole(found: dict[str, Any]) -> tuple[str, str] | None:
         return None
     share = _percent(found["broken"])
     because = f"{share} of the steps inside its episodes do not start where the step before ended"
+    if found["inferred"]:
+        why = "next observations were inferred from the rows that follow"
+        return "SOReL", f"Does the log hang together? It cannot be checked: {why}."
     if found["broken"] <= BROKEN:
         return _answer("SOReL", "Does the log hang together?", because)
     because += f" (at most {BROKEN:.0%} may), so rows are missing, mixed up or mislabelled; repair that first"
@@ -138,7 +141,7 @@ def warn(found: dict[str, Any]) -> Iterator[str]:
     """What else to know before using the log."""
     columns, told = found["observations"], found["episodes"]
     named = lambda these: (
-        ", ".join(f"obs[{i}]" for i in these[:8]) + (f" and {len(these) - 8} more" if len(these) > 8 else "")
+        ", ".join(found["names"][i] for i in these[:8]) + (f" and {len(these) - 8} more" if len(these) > 8 else "")
     )
     if same := [i for i, c in enumerate(columns) if c["constant"]]:
         yield f"{named(same)}: constant, and says nothing"

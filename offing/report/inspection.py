@@ -72,6 +72,7 @@ def facts(found: dict[str, Any]) -> list[tuple[str, str]]:
     lines = [
         ("rows", f"{found['rows']:,} ({found['bytes'] / 1e6:,.1f} MB)"),
         ("observations", f"{found['obs_width']}"),
+        *([("no action changes", ", ".join(found["exogenous"][:24]))] if found["exogenous"] else []),
         ("actions", space),
         ("horizon, discount", f"{found['horizon']:,}, {found['discount']:g}"),
     ]
@@ -129,14 +130,16 @@ def tables(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
         sums["discounted return"] = told["discounted"]
     made = {"Rewards and episodes": _table(sums, {})}
     if found["action_kind"] == "discrete":
-        shares = [[f"choice {i}", percent(share)] for i, share in enumerate(acts["shares"])]
+        shares = [
+            [name, percent(share)] for name, share in zip(found["action_names"], acts["shares"], strict=True)
+        ]
         made["Actions"] = {"head": ["", "taken"], "rows": shares}
     else:
-        columns = {f"action[{i}]": column for i, column in enumerate(acts["columns"])}
+        columns = dict(zip(found["action_names"], acts["columns"], strict=True))
         left = [percent(share) for share in acts["left_over_columns"]]
         allowed = [f"{number(c['low'])} to {number(c['high'])}" for c in acts["columns"]]
         made["Actions"] = _table(columns, {"allowed": allowed, "left over": left})
-    seen = {f"obs[{i}]": column for i, column in enumerate(found["observations"])}
+    seen = dict(zip(found["names"], found["observations"], strict=True))
     made["Observations"] = _table(seen, {"": [", ".join(_remarks(c)) for c in found["observations"]]})
     return made
 
