@@ -42,7 +42,7 @@ def _boosted(x: np.ndarray, y: np.ndarray, asked: np.ndarray, seed: int) -> np.n
     told = np.zeros((len(asked), y.shape[1]))
     for d in range(y.shape[1]):
         size = y[:, d].std()
-        if size <= 1e-12 or len(x) < 4 * LEAF:
+        if not size > 1e-12 or len(x) < 4 * LEAF:  # nor of what is not a number: a fit that diverged
             continue
         model = HistGradientBoostingRegressor(
             max_iter=ROUNDS, learning_rate=0.1, min_samples_leaf=LEAF, max_bins=BINS, random_state=seed,

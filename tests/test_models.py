@@ -125,6 +125,7 @@ from offing.types import Drawn, Fitted, Posterior, Prepared, WorldModel
 class Hypers:
     members: int = 2
     folds: int = 2
+    wide: float = 1.0
 
 
 class Theta(NamedTuple):
@@ -147,7 +148,7 @@ def fit(key, hypers, data, split, arrays, shape):
         used = (jnp.arange(rows.shape[0]) < size)[:, None]
         mean = jnp.sum(y[rows] * used, 0) / size
         std = jnp.sqrt(jnp.sum(jnp.square(y[rows] - mean) * used, 0) / size)
-        draws = mean + std / jnp.sqrt(size) * jax.random.normal(key, (hypers.members, *mean.shape))
+        draws = mean + hypers.wide * std / jnp.sqrt(size) * jax.random.normal(key, (hypers.members, *mean.shape))
         return Theta(draws, jnp.broadcast_to(std, draws.shape)), jnp.zeros(hypers.members)
 
     keys = jax.random.split(key, hypers.folds)

@@ -22,6 +22,8 @@ from ...types import Array, Dataset, Drawn, Fitted, Key, Moments, Posterior, Pre
 from .. import _table
 from .._known import solve
 
+LEAST = 1e-5  # of the inputs' scale: a direction that rows show less of is taken to be known from nothing
+
 
 @hypers
 class Hypers:
@@ -109,15 +111,18 @@ def exact(hypers: Hypers, data: Dataset, rows: Array, size: Array) -> Weights:
     phi = features(steps.obs, steps.action)[rows] * used
     y = jnp.concatenate([steps.next_obs - steps.obs, steps.reward[:, None]], -1)[rows] * used
     gram, moment = phi.T @ phi, phi.T @ y
-    small = 1e-6 * jnp.diag(jnp.diag(gram) + 1.0)
+    small = LEAST * (1.0 + jnp.mean(jnp.diag(gram))) * jnp.eye(gram.shape[0])
     left = jnp.sqrt(jnp.sum(jnp.square(y - phi @ solve(gram + small, moment)), 0) / size)
-    noise = jnp.where(hypers.noise > 0, hypers.noise, jnp.maximum(left, 1e-4 * (1e-4 + jnp.abs(y).max(0))))
+    noise = jnp.where(hypers.noise > 0, hypers.noise, jnp.maximum(left, 1e-3 * (1e-3 + jnp.abs(y).max(0))))
     wide = hypers.prior_scale * jnp.where(hypers.noise > 0, 1.0, jnp.abs(y).max(0) + 1e-6)
 
     def one(noise: Array, wide: Array, moment: Array) -> tuple[Array, Array]:
-        precision = gram / noise**2 + jnp.eye(gram.shape[0]) / wide**2
-        covariance = solve(precision, jnp.eye(gram.shape[0]))
-        return covariance @ moment / noise**2, covariance
+        # In units of the noise, and never closer to singular than single precision can tell: columns that add up
+        # to one, as those of a choice among actions do, leave a direction that no row speaks of.
+        ridge = jnp.maximum(jnp.square(noise / wide), LEAST * jnp.mean(jnp.diag(gram)))
+        inverse = solve(gram + ridge * jnp.eye(gram.shape[0]), jnp.eye(gram.shape[0]))
+        inverse = (inverse + inverse.T) / 2
+        return inverse @ moment, jnp.square(noise) * inverse
 
     mean, covariance = jax.vmap(one, (0, 0, 1))(noise, wide, moment)
     return Weights(mean.T, covariance, noise)
@@ -131,7 +136,9 @@ def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, arrays: tuple[()]
 
     def fold(key: Key, rows: Array, size: Array) -> tuple[Theta, Array]:
         weights = exact(hypers, data, rows, size)
-        root = jnp.linalg.cholesky(weights.covariance + 1e-12 * jnp.eye(weights.covariance.shape[-1]))
+        variance = jnp.diagonal(weights.covariance, axis1=1, axis2=2)  # [S + 1, X]
+        small = LEAST * jax.vmap(jnp.diag)(variance)
+        root = jnp.linalg.cholesky(weights.covariance + small)
         draws = jax.random.normal(key, (hypers.members, *weights.mean.T.shape))
         weight = weights.mean + jnp.einsum("dij,mdj->mid", root, draws)
         every = lambda leaf: jnp.broadcast_to(leaf, (hypers.members, *leaf.shape))
