@@ -6,6 +6,7 @@ third is a walk through a small world whose true values are solved for: each pla
 
 from functools import cache
 
+import imagined as by_hand
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 
 from offing import planner as planners
 from offing.planner._parts import critics, see
-from offing.types import Box, Dataset, Discrete, Posterior, Predict, Seen, Task, Transition
+from offing.types import Box, Dataset, Discrete, Moments, Posterior, Seen, Task, Transition
 
 STATES, CHOICES, ROWS, DISCOUNT = 7, 3, 1680, 0.9
 SIZES = {"updates": 700, "batch_size": 64, "width": 32, "depth": 2}
@@ -48,8 +49,8 @@ def log_of(rows: list[tuple], actions) -> Dataset:
 
 def posterior_of(actions) -> Posterior:
     edge = np.ones(STATES + 1)
-    still = lambda theta, obs, action: Predict(obs, obs, obs[..., 0])
-    return Posterior(np.zeros(1), np.eye(STATES), -edge, edge, np.ones(()), still, Task(9, DISCOUNT, actions))
+    still = lambda theta, obs, action: Moments(obs, obs, obs[..., 0])
+    return by_hand.worlds(still, np.zeros(1), np.eye(STATES), -edge, edge, Task(9, DISCOUNT, actions))
 
 
 @cache
