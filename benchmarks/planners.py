@@ -55,8 +55,9 @@ def log() -> tuple[Dataset, Posterior]:
     host = jax.tree.map(np.asarray, data)
     parts, _ = split(host, 0, hypers.folds)
     prepared = ensemble.prepare(host, task, history="none")
-    fit = jax.jit(lambda key: ensemble.fit(key, hypers, data, parts, prepared.arrays, prepared.shape))
-    return data, ensemble.posterior(fit(jax.random.key(0)), hypers, prepared, host, task).fold(0)
+    fit = jax.jit(lambda *args: ensemble.fit(*args, prepared.shape))
+    fitted = fit(jax.random.key(0), hypers, data, parts, prepared.arrays)
+    return data, ensemble.posterior(fitted, hypers, prepared, host, task).fold(0)
 
 
 def measure(
