@@ -34,8 +34,9 @@ from offing.online.collect import rollout
 from offing.online.columns import columns
 from offing.online.copies import Copies, copies
 from offing.posterior import walk
+from offing.posterior.models.ensemble import space as world_space
 from offing.report.store import write
-from offing.tune.choose import PosteriorChoice
+from offing.tune.choose import PosteriorChoice, choose_posterior
 from offing.types import Array, Discrete, Key
 
 RESULTS = Path(__file__).parent / "results"
@@ -99,7 +100,7 @@ def pumped(where: Copies, steps: int, seed: int) -> learner.Learned:
     return learner.Learned(whole, whole["terminated"] | whole["late"], [])
 
 
-def imagined_lengths(key: Key, posterior: offing.Posterior, stack: Any, act: Act, episodes: int) -> Array:
+def imagined_lengths(key: Key, posterior: offing.types.Posterior, stack: Any, act: Act, episodes: int) -> Array:
     """Steps until the end, [policies, members, episodes], in the posterior's worlds."""
     step = walk.fixed(posterior)
 
@@ -153,7 +154,7 @@ def of_samples(seed: int, rows: int, scale: str, episodes: int) -> dict[str, Any
     """One seed of the first suite: what was true, and what the posterior said."""
     env = envs.make("cartpole")
     log = offing.load("offing:cartpole", rows, seed)
-    choice = offing.choose_posterior(jax.random.key(seed), log, offing.space(scale, log.data.rows), seed)
+    choice = choose_posterior(jax.random.key(seed), log, world_space(scale, log.data.rows), seed)
     k1, k2, k3 = jax.random.split(jax.random.key(1_000 + seed), 3)  # policies that made no log
     stack = policies.random_ensemble(k1, 4, env.task.actions)
     true = np.asarray(jax.jit(lambda k, p: pure_lengths(k, env, p, episodes))(k2, stack))
@@ -171,7 +172,7 @@ def of_gymnasium(case: Case, seed: int, scale: str, episodes: int) -> dict[str, 
             agents = [Pump(jnp.asarray(idle)) for idle in np.linspace(0.0, 0.9, AGENTS)]
         else:
             agents = learner.learn(where, case.steps, 1_000 + seed).agents  # of a run that made no log
-    choice = offing.choose_posterior(jax.random.key(seed), log, offing.space(scale, log.data.rows), seed)
+    choice = choose_posterior(jax.random.key(seed), log, world_space(scale, log.data.rows), seed)
     act = pump if case.pumped else learner.act
     agents = [agents[i] for i in np.linspace(0, len(agents) - 1, AGENTS).round().astype(int)]
     k1, k2 = jax.random.split(jax.random.key(2_000 + seed))

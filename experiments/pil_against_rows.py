@@ -19,7 +19,9 @@ import jax
 import numpy as np
 
 import offing
+from offing.posterior.models.ensemble import space as world_space
 from offing.report.store import pil_dict, write
+from offing.tune.choose import choose_posterior
 
 DIFFER = ("width", "lr", "own", "shared", "prior_scale", "bootstrap", "decay")
 RESULTS = Path(__file__).parent / "results" / "pil_against_rows.json"
@@ -29,7 +31,7 @@ def one(sample: str, rows: int, seed: int, scale: str) -> dict[str, Any]:
     """One run's row of the table."""
     began = time.perf_counter()
     log = offing.load(sample, rows, seed)
-    choice = offing.choose_posterior(jax.random.key(seed), log, offing.space(scale, log.data.rows), seed)
+    choice = choose_posterior(jax.random.key(seed), log, world_space(scale, log.data.rows), seed)
     point = choice.points[choice.index]
     return {
         "sample": sample,

@@ -152,7 +152,7 @@ def offline(data: Dataset, task: Task) -> list[Member]:
     worlds = Posterior((), data.starts, blank, blank, jnp.ones(()), lambda *_: None, task)  # type: ignore[arg-type]
     found = []
     for name, settings in OFFLINE.items():
-        planner = offing.get_planner(name)
+        planner = offing.planner.get(name)
         for i, setting in enumerate(settings):
             hypers = planner.Hypers(**SMALL, **setting)
             state = _train(jax.random.key(SEED), hypers, data, worlds, name)
@@ -165,7 +165,7 @@ def offline(data: Dataset, task: Task) -> list[Member]:
 
 @partial(jax.jit, static_argnames="name")
 def _train(key: Key, hypers: Any, data: Dataset, worlds: Posterior, name: str) -> Any:
-    planner = offing.get_planner(name)
+    planner = offing.planner.get(name)
     first, rest = jax.random.split(key)
     one = lambda state, k: (planner.update(k, hypers, state, data, worlds)[0], None)
     state = planner.init(first, hypers, data, worlds)

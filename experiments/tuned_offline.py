@@ -33,12 +33,14 @@ from offing.data import Log
 from offing.hypers import asdict
 from offing.online import bandit, envs
 from offing.online.play import Played, play_pool
+from offing.posterior.models.ensemble import space as world_space
 from offing.report.store import Folder, identity, pack, unpack, write
+from offing.tune import systems
 from offing.tune.candidates import pad_starts
 from offing.tune.choose import PosteriorChoice, choose_posterior, refit
 from offing.tune.run import Run
 from offing.tune.systems import chosen, overlapping
-from offing.tune.trials import Trial
+from offing.tune.trials import Contender, Trial
 from offing.types import Policy, Posterior
 from offing.value import metrics
 from offing.value.predictive import predictive
@@ -81,15 +83,15 @@ def run(suite: str, task: str, planner: str, rows: int, seed: int, given: Any) -
     updates = given.updates or plan["updates"]
     space = given.space or plan["space"]
     fixed = {} if updates is None else {"updates": updates}
-    settings = tuple(offing.planner_space(planner, space, **fixed))
-    models = offing.space(given.scale or plan["scale"], rows)
+    settings = tuple(offing.planner.space(planner, space, **fixed))
+    models = world_space(given.scale or plan["scale"], rows)
     cache = cache_of(given.work, log, seed, models)
     mine = Folder(cache.path / planner, identity(log.fingerprint, seed, settings, space, given.seeds))
-    found = offing.torel(
+    found = systems.torel(
         jax.random.key(seed),
         log,
         models,
-        [offing.Contender(planner, offing.get_planner(planner), settings)],
+        [Contender(planner, offing.planner.get(planner), settings)],
         seed,
         given.seeds,
         run=Run(_Both(cache, mine, planner)),
@@ -144,7 +146,7 @@ def score(record: dict[str, Any], policies: list[Policy], log: Log, given: Any) 
     """Asks the worlds of today about the policies of a planner that looked at none; they are to be played anew."""
     began = time.perf_counter()
     posterior, worlds = worlds_of(log, record["seed"], given.scale or SUITES[record["suite"]]["scale"], given.work)
-    planner, judge, trials = offing.get_planner(record["planner"]), pad_starts(worlds), []
+    planner, judge, trials = offing.planner.get(record["planner"]), pad_starts(worlds), []
     for i, (setting, policy) in enumerate(zip(record["settings"], policies, strict=True)):
         said = predictive(jax.random.key(7), policy, judge, log.data, copies=64, loss=posterior.pil)
         seed = record["seeds"][i] if "seeds" in record else 0
@@ -166,7 +168,7 @@ def worlds_of(
 
     `fixed` numbers stand in every setting instead of the scale's own.
     """
-    models = list(dict.fromkeys(replace(point, **fixed) for point in offing.space(scale, log.data.rows)))
+    models = list(dict.fromkeys(replace(point, **fixed) for point in world_space(scale, log.data.rows)))
     run = Run(cache_of(work, log, seed, models) if work else None)
     key = jax.random.split(jax.random.key(seed))[0]
     choice = choose_posterior(key, log, models, seed, run)
@@ -200,7 +202,7 @@ def keep(folder: Path, record: dict[str, Any], policies: list[Policy]) -> None:
 
 def fetch(folder: Path, record: dict[str, Any], task: Any, width: int) -> list[Policy]:
     """The policies of a sweep, from where `keep` put them."""
-    planner = offing.get_planner(record["planner"])
+    planner = offing.planner.get(record["planner"])
     arrays = unpack(folder / f"{name(record)}.npz")
     found = []
     for i, given in enumerate(record["settings"]):
@@ -279,7 +281,7 @@ def by_setting(records: list[dict[str, Any]]) -> list[str]:
 
 def usual(record: dict[str, Any]) -> list[int]:
     """Which of a sweep's policies have the planner's defaults in all that the sweep varies: one for each seed."""
-    settings, default = record["settings"], asdict(offing.get_planner(record["planner"]).Hypers())
+    settings, default = record["settings"], asdict(offing.planner.get(record["planner"]).Hypers())
     varied = [name for name in settings[0] if any(one[name] != settings[0][name] for one in settings)]
     return [i for i, one in enumerate(settings) if all(one[name] == default[name] for name in varied)]
 
@@ -347,7 +349,7 @@ def main() -> None:
                 )
     if given.phase == "score":
         for record in (r for r in records if (r["task"], r["planner"]) in sweeps):
-            if offing.get_planner(record["planner"]).imagines:
+            if offing.planner.get(record["planner"]).imagines:
                 print(f"{name(record)}: planned in worlds, so left as it is", flush=True)
                 continue
             log = offing.load(Path(given.logs) / f"{record['task']}.npz", record["rows"], record["seed"])

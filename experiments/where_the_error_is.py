@@ -58,8 +58,8 @@ def main() -> None:
     given = parser.parse_args()
     plain = offing.load(given.log, given.rows, given.seed)
     log = lagged(plain) if given.lag else plain
-    parts, _ = offing.split(plain.data, given.seed)
-    held = offing.take(log.data, parts.held)
+    parts, _ = offing.data.split(plain.data, given.seed)
+    held = offing.data.take(log.data, parts.held)
     hypers = replace(
         ensemble.Hypers(**LARGE),
         updates=given.updates,

@@ -1,74 +1,97 @@
 """offing: fully offline reinforcement learning. A log in; a policy, what it will earn, and whether to trust that.
 
 log = offing.load("offing:pendulum", rows=1_000)
-result = offing.sorel(jax.random.key(0), log, offing.space("quick"), offing.planner_space("rppo", "quick"))
-result.predicted.returns.median, result.predicted.returns.interval(0.9)
-offing.verdict(result.pil, result.predicted, result.behaviour).word
+result = offing.sorel(log, scale="quick", seed=0)
+result.verdict, result.interval(0.9)
+action, state = result.policy.predict(log.data.steps.obs[0])
 """
 
-from .data import Log, load, samples, split, take
-from .hypers import draw, grid
-from .pil import PIL, pil, regret_bound
-from .planner import get as get_planner
-from .planner import space as planner_space
-from .posterior.models.ensemble import space
-from .report.evaluation import Evaluation
-from .report.results import load_policy
+import sys
+import warnings
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from .data import Log, Schema, load, samples
+from .door import (
+    EvaluationResult,
+    Inspection,
+    PosteriorResult,
+    SorelResult,
+    TorelResult,
+    evaluate,
+    inspect,
+    sorel,
+    torel,
+)
+from .report.actor import Actor, load_actor
 from .report.store import load_posterior
-from .report.verdict import Verdict, verdict
-from .tune.candidates import PolicyChoice, choose_policy
-from .tune.choose import PosteriorChoice, choose_posterior
-from .tune.evaluate import Assessment, evaluate
-from .tune.systems import Ranking, Result, sorel, torel
-from .tune.trials import Contender, Trial
-from .types import BadInput, Box, Dataset, Discrete, Planner, Policy, Posterior, Seen, Task, Transition
-from .value.estimate import ValueEstimate
-from .value.predictive import Predictive, predictive
+from .types import BadInput, Planner, Policy
+from .version import __version__ as __version__
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from .door import posterior
 
-__all__ = [
-    "PIL",
-    "Assessment",
-    "BadInput",
-    "Box",
-    "Contender",
-    "Dataset",
-    "Discrete",
-    "Evaluation",
+load_policy = load_actor
+
+__all__ = [  # noqa: RUF022  in the order of the pipeline
+    "load",
+    "samples",
     "Log",
+    "Schema",
+    "BadInput",
+    "inspect",
+    "Inspection",
+    "posterior",
+    "PosteriorResult",
+    "load_posterior",
     "Planner",
     "Policy",
-    "PolicyChoice",
-    "Posterior",
-    "PosteriorChoice",
-    "Predictive",
-    "Ranking",
-    "Result",
-    "Seen",
-    "Task",
-    "Transition",
-    "Trial",
-    "ValueEstimate",
-    "Verdict",
-    "choose_policy",
-    "choose_posterior",
-    "draw",
-    "evaluate",
-    "get_planner",
-    "grid",
-    "load",
-    "load_policy",
-    "load_posterior",
-    "pil",
-    "planner_space",
-    "predictive",
-    "regret_bound",
-    "samples",
     "sorel",
-    "space",
-    "split",
-    "take",
+    "SorelResult",
     "torel",
-    "verdict",
+    "TorelResult",
+    "evaluate",
+    "EvaluationResult",
+    "load_policy",
+    "Actor",
 ]
+
+MOVED = {  # what used to be here, and where those who build with the parts find it
+    "data": ("split", "take"),
+    "hypers": ("draw", "grid"),
+    "pil": ("PIL", "regret_bound"),
+    "posterior.models.ensemble": ("space",),
+    "report.verdict": ("Verdict", "verdict"),
+    "tune.candidates": ("PolicyChoice", "choose_policy"),
+    "tune.choose": ("PosteriorChoice", "choose_posterior"),
+    "tune.systems": ("Ranking", "Result"),
+    "tune.trials": ("Contender", "Trial"),
+    "types": ("Box", "Dataset", "Discrete", "Posterior", "Seen", "Task", "Transition"),
+    "value.estimate": ("ValueEstimate",),
+    "value.predictive": ("Predictive", "predictive"),
+}
+RENAMED = {"get_planner": ("planner", "get"), "planner_space": ("planner", "space")}
+
+
+def __getattr__(name: str) -> object:
+    """What used to be here, with a warning that says where it is; for one version."""
+    home = next((home for home, names in MOVED.items() if name in names), None)
+    home, own = RENAMED.get(name, (home, name))
+    if home is None:
+        raise AttributeError(f"module 'offing' has no attribute {name!r}")
+    warnings.warn(f"offing.{name} is offing.{home}.{own}", DeprecationWarning, stacklevel=2)
+    return getattr(import_module(f".{home}", __name__), own)
+
+
+class _Room(ModuleType):
+    """The package `offing.posterior`, which can also be called: `offing.posterior(log)`."""
+
+    @staticmethod
+    def __call__(*args: object, **options: object) -> PosteriorResult:
+        from . import door
+
+        return door.posterior(*args, **options)  # type: ignore[arg-type]
+
+
+sys.modules[f"{__name__}.posterior"].__class__ = _Room

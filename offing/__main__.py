@@ -1,13 +1,16 @@
-"""The command line: one subcommand per journey, flags read off the dataclasses of `flags`."""
+"""The command line: parse, call one function of `offing.door`, print. One subcommand per journey.
+
+A subcommand is a dataclass of flags in `flags` and a function here; `COMMANDS` joins the two.
+"""
 
 from __future__ import annotations
 
-import math
+import json
 import os
 import sys
-import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import tyro
 
@@ -18,12 +21,24 @@ from .flags import (
     Explain,
     Export,
     Inspect,
+    OfALog,
+    Output,
     Play,
     PosteriorCommand,
     Sorel,
     Torel,
     Watch,
 )
+from .version import __version__
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from .data import Log
+    from .door.common import Options
+    from .progress import Bar
+    from .report.jsonable import Json
+    from .tune.trials import Contender
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -31,21 +46,15 @@ INTERRUPTED = 130
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command; bad input is one line on stderr and exit code 2."""
-    command = tyro.cli(Command, prog="offing", description="Fully offline reinforcement learning.", args=arguments)  # type: ignore[call-overload]
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == ["--version"]:
+        print(f"offing {__version__}")
+        return 0
+    command = tyro.cli(Command, prog="offing", description="Fully offline reinforcement learning.", args=given)  # type: ignore[call-overload]
     from .types import BadInput
 
     try:
-        runs: dict[Any, Any] = {Collect: collect, Inspect: inspect, PosteriorCommand: posterior}
-        runs |= {
-            Sorel: sorel,
-            Torel: torel,
-            Evaluate: evaluate,
-            Play: play,
-            Export: export,
-            Watch: watch,
-            Explain: explain,
-        }
-        return runs[type(command)](command)
+        return COMMANDS[type(command)](command)
     except BadInput as error:
         print(f"offing: {' '.join(str(error).split())}", file=sys.stderr)
         return BAD_INPUT
@@ -55,9 +64,155 @@ def main(arguments: list[str] | None = None) -> int:
         return INTERRUPTED
 
 
+# ---- one function per subcommand
+
+
+def sorel(command: Sorel) -> int:
+    from . import door
+    from .report.results import RESULT, summary
+    from .report.verdict import EXIT
+
+    log, bar = _begin(command)
+    result = door.sorel(
+        log,
+        command.scale,
+        command.seed,
+        baseline=command.baseline,
+        level=command.level,
+        model=command.model,
+        core=command.core,
+        candidates=command.candidates,
+        paper=command.paper,
+        **_how(command, bar, RESULT),
+    )
+    _explained(command.out, log)
+    _print(command, bar, result.to_json(), [], summary(result, command.out), len(result.ruling.reasons) + 2)
+    return EXIT[result.verdict]
+
+
+def torel(command: Torel) -> int:
+    from . import door
+    from .report.ranking import summary, trials_table
+    from .report.results import RESULT
+
+    contenders = _contenders(command)
+    log, bar = _begin(command)
+    result = door.torel(
+        log,
+        contenders,
+        command.scale,
+        command.seed,
+        space=command.space,
+        level=command.level,
+        tuning=door.Tuning(
+            command.seeds,
+            command.halve,
+            command.select,
+            command.model,
+            (command.space, command.search, command.tries),
+        ),
+        **_how(command, bar, RESULT),
+    )
+    _explained(command.out, log)
+    _print(command, bar, result.to_json(), [trials_table(result)], summary(result, command.out), 3)
+    return 0
+
+
+def evaluate(command: Evaluate) -> int:
+    from . import door
+    from .report.evaluation_store import RESULT, summary
+
+    log, bar = _begin(command)
+    result = door.evaluate(
+        log,
+        command.policy,
+        command.scale,
+        command.seed,
+        methods=command.methods,
+        level=command.level,
+        judging=door.Judging(command.within, command.sampled, command.forget, command.model, command.judge),
+        **_how(command, bar, RESULT),
+    )
+    _print(
+        command,
+        bar,
+        result.to_json(),
+        result.tables(),
+        summary(result, command.out),
+        1 + len(command.policy),
+    )
+    return 0
+
+
+def posterior(command: PosteriorCommand) -> int:
+    from . import door
+    from .report.store import RESULT
+    from .report.table import settings_table, summary
+
+    log, bar = _begin(command)
+    result = door.posterior(log, command.scale, command.seed, model=command.model, **_how(command, bar, RESULT))
+    _print(command, bar, result.to_json(), [settings_table(result)], summary(result, command.out), 3)
+    return 0
+
+
+def inspect(command: Inspect) -> int:
+    from . import door
+    from .report import inspection
+
+    if command.write_schema is not None:
+        return _draft(command.data, command.write_schema)
+    log, bar = _begin(command)
+    found = door.inspect(log, command.seed, out=command.out)
+    where = "" if command.out is None else f"{command.out / inspection.PAGE}  "
+    first = f"{found.data}: {found.rows:,} rows, seed {command.seed}"
+    lines = [*found.lines(), f"{where}online samples used: 0"]
+    _print(command, bar, found.to_json(), [first, *found.tables()], lines, len(lines))
+    return 0
+
+
+def play(command: Play) -> int:
+    from .online.play import play as run
+    from .online.play import summary, task_of
+    from .progress import Bar
+    from .report import results
+    from .report.jsonable import to_json
+    from .types import BadInput
+    from .value import policies
+
+    _cache()
+    if (command.folder is None) == (command.policy is None):
+        raise BadInput("offing play: give the folder of a finished run or --policy, one of the two")
+    earned = None
+    if command.folder is None:
+        task, width = task_of(command.env)
+        policy = policies.resolve(str(command.policy), task, width, results.finished_policy)
+    else:
+        (policy, task), report = results.load_policy(command.folder), results.found(command.folder)
+        earned = None if report is None else report.returns
+    with Bar(not command.quiet, lines=True) as bar:
+        played = run(policy, task, command.env, command.episodes, command.seed, command.sampled, bar)
+    predicted = None if earned is None else {n: getattr(earned, n) for n in ("interval", "level", "median")}
+    said = summary(played, predicted)
+    if command.folder is not None:
+        results.save_play(command.folder, said)
+    true = said["return"]
+    error = "" if true["stderr"] is None else f" ± {true['stderr']:,.1f}"
+    words = f"{command.env}: realised return {true['mean']:,.1f}{error} over {command.episodes} episodes"
+    if "predicted" in said:
+        (low, high), where = said["predicted"]["interval"], "inside" if said["inside"] else "OUTSIDE"
+        words += (
+            f", {where} the predicted {said['predicted']['level']:.0%} interval {low:,.1f} … {high:,.1f} "
+            f"(median {said['predicted']['median']:,.1f})"
+        )
+    _print(command, bar, to_json(said), [], [words], 1)
+    return 0
+
+
 def collect(command: Collect) -> int:
+    from .door.common import writable
     from .online.collect import collect as run
     from .online.minari import check, save_minari
+    from .progress import Bar
     from .report.store import save_columns
     from .types import BadInput
 
@@ -65,11 +220,11 @@ def collect(command: Collect) -> int:
     if form is None or (form == "npz") != (command.out.suffix == ".npz"):
         raise BadInput(f"{command.out}: give a name that ends in .npz, or that of a folder for a Minari dataset")
     _cache()
-    _writable(command.out.parent)
+    writable(command.out.parent)
     if form == "minari":
         check(command.out)
     asked = (command.policy, command.steps, command.noise, command.horizon)
-    with _Bar() as bar:
+    with Bar(lines=True) as bar:
         columns = run(command.kind, command.rows, command.seed, bar, *asked)
     if form == "minari":
         save_minari(command.out, columns, command.kind, command.policy)
@@ -80,166 +235,140 @@ def collect(command: Collect) -> int:
     return 0
 
 
-def inspect(command: Inspect) -> int:
+def export(command: Export) -> int:
+    from .door.common import writable
+    from .ship.export import export as run
 
-    from .data.inspect import inspect as look
-    from .report import inspection
+    if command.to == "mlflow":
+        from .ship.tracked import log_run
 
-    if command.write_schema is not None:
-        return _draft(command.data, command.write_schema)
+        print(log_run(command.folder))
+        return 0
     if command.out is not None:
-        _writable(command.out)
-    found = look(_load(command), command.seed)
-    if command.out is not None:
-        inspection.save_inspection(command.out, found)
-    console = _console()
-    print(f"{found['data']}: {found['rows']:,} rows, seed {command.seed}")
-    for table in inspection.printed(found):
-        console.print(table)
-        print()
-    print(*inspection.summary(found), sep="\n")
-    where = "" if command.out is None else f"{command.out / inspection.PAGE}  "
-    print(f"{where}online samples used: 0")
+        writable(command.out)
+    print(*run(command.folder, command.to, command.out), sep="\n")
     return 0
 
 
-def posterior(command: PosteriorCommand) -> int:
-    began = time.perf_counter()
-    import jax
-
-    from . import __version__
-    from .posterior.models.ensemble import space
-    from .report import store
-    from .report.table import settings_table, summary
-    from .tune.choose import choose_posterior
-    from .tune.run import Run
+def watch(command: Watch) -> int:
+    from .data import load
+    from .door.common import writable
+    from .watch.earning import EXIT
+    from .watch.page import save
+    from .watch.watch import Watch as Watching
 
     _cache()
-    log = _load(command)
-    settings = space(command.scale, log.data.rows)
-    run = store.identity(log.fingerprint, command.seed, settings, __version__)
-    done, folder = _begun(command, run, store.finished(command.out))
-    if done is None:
-        for note in log.notes:
-            print(f"{log.name}: {note}", file=sys.stderr)
-        with _Bar() as bar:
-            choice = choose_posterior(jax.random.key(command.seed), log, settings, command.seed, Run(folder, bar))
-        facts = _facts(log, command, run, began)
-        done = store.save_posterior(command.out, choice, facts)
-        folder.clear()
-    _console().print(settings_table(done))
-    print()
-    print(*summary(done, command.out), sep="\n")
+    out = command.folder if command.out is None else command.out
+    writable(out)
+    watching = Watching.of(command.folder, _learned_from(command))
+    root = os.environ.get("MINARI_DATASETS_PATH")
+    watched = watching.update(load(command.data, schema=command.schema, root=root))
+    files = save(out, watched, command.data)
+    print(*watched.sentences(), files[1], sep="\n")
+    return EXIT[watched.word]
+
+
+def explain(command: Explain) -> int:
+    from .door.common import writable
+    from .explain.page import attach
+
+    _cache()
+    writable(command.folder)
+    found = attach(command.folder, _learned_from(command))
+    print(*found.sentences(), command.folder / "explain.html", sep="\n")
     return 0
 
 
-def sorel(command: Sorel) -> int:
-    began = time.perf_counter()
-    import jax
+COMMANDS: dict[type, Callable[..., int]] = {
+    Sorel: sorel,
+    Torel: torel,
+    Evaluate: evaluate,
+    PosteriorCommand: posterior,
+    Inspect: inspect,
+    Play: play,
+    Collect: collect,
+    Export: export,
+    Watch: watch,
+    Explain: explain,
+}
 
-    from . import __version__
-    from . import planner as planners
-    from .data import broken
-    from .posterior.models.ensemble import space
-    from .report import results, store
-    from .report.verdict import EXIT, verdict
-    from .tune import engine
-    from .tune.portfolio import portfolio
-    from .tune.run import Run
-    from .tune.systems import sorel as run_sorel
+
+# ---- what they share
+
+
+def _begin(command: OfALog) -> tuple[Log, Bar]:
+    """The log that a command names, and its progress; where Minari keeps its own is for the user's variable."""
+    from .data import load
+    from .door.common import writable
+    from .progress import Bar
+
+    _cache()
+    if (out := getattr(command, "out", None)) is not None:
+        writable(out)
+    bar = Bar(not command.quiet, lines=True)
+    root = os.environ.get("MINARI_DATASETS_PATH")
+    return load(command.data, command.rows, command.seed, schema=command.schema, root=root), bar
+
+
+def _explained(out: Path, log: Log) -> None:
+    """Adds to a finished run's page what the policy does; where that fails, the page stands without."""
+    from .explain.page import attach
+    from .value.left_out import LeftOut, attempt
+
+    if (out / "explain.json").exists():
+        return
+    found = attempt(lambda: attach(out, log))
+    if isinstance(found, LeftOut):
+        print(f"{out}: the policy is not explained, since {found.reason}", file=sys.stderr)
+
+
+def _learned_from(command: Watch | Explain) -> Log:
+    """The log that the run in a command's folder learned from."""
+    from .data import load
+    from .report import results
     from .types import BadInput
 
-    _cache()
-    if not 0 < command.level < 1:
-        raise BadInput(f"--level {command.level}: a probability between 0 and 1")
-    if command.baseline is not None and not math.isfinite(command.baseline):
-        raise BadInput(f"--baseline {command.baseline}: not a number")
-    where = engine.get(command.engine)
-    log = _load(command)
-    models = space(command.scale, log.data.rows)
-    if command.paper and command.candidates:
-        raise BadInput("--paper and --candidates: the paper's system has one planner; give one of the two flags")
-    if command.paper:
-        plans = planners.space("rppo", command.scale, core=command.core)
-        tried = plans
-    else:
-        plans = portfolio(command.scale, log.task.actions, command.candidates, command.core)
-        tried = plans.settings
-    asked = ("sorel", "paper" if command.paper else "candidates", command.baseline, command.level)
-    run = store.identity(log.fingerprint, command.seed, [*models, *tried], __version__, *asked)
-    done, folder = _begun(command, run, results.found(command.out))
-    if done is None:
-        for note in log.notes:
-            print(f"{log.name}: {note}", file=sys.stderr)
-        with _Bar() as bar, where.session():
-            key = jax.random.key(command.seed)
-            result = run_sorel(key, log, models, plans, command.seed, run=Run(folder, bar, where))
-        ruling = verdict(
-            result.pil, result.predicted, result.behaviour, command.baseline, broken(log.data), command.level
-        )
-        facts = _facts(log, command, run, began)
-        done = results.save_result(command.out, result, ruling, command.baseline, command.level, facts)
-        _explained(command.out, log)
-        folder.clear()
-    print(*results.summary(done, command.out), sep="\n")
-    return EXIT[done["verdict"]["word"]]
+    report = results.found(command.folder)
+    if report is None:
+        raise BadInput(f"{command.folder}: holds no finished result")
+    root = os.environ.get("MINARI_DATASETS_PATH")
+    try:
+        return load(command.log or report.data, report.rows, report.seed, schema=command.schema, root=root)
+    except BadInput as error:
+        raise BadInput(f"--log: give the log that the policy was learned from: {error}") from None
 
 
-def torel(command: Torel) -> int:
-    began = time.perf_counter()
-    import jax
-
-    from . import __version__
-    from .posterior.models.ensemble import space
-    from .report import ranking, results, store
-    from .tune import engine
-    from .tune.run import Run
-    from .tune.systems import torel as run_torel
-    from .types import BadInput
-
-    _cache()
-    if not 0 < command.level < 1:
-        raise BadInput(f"--level {command.level}: a probability between 0 and 1")
-    if command.seeds < 1:
-        raise BadInput(f"--seeds {command.seeds}: at least 1")
-    if command.halve and command.select != "predictive":
-        raise BadInput("--halve: halving asks the worlds, so it goes with --select predictive alone")
-    contenders = _contenders(command)
-    where = engine.get(command.engine)
-    log = _load(command)
-    models = space(command.scale, log.data.rows)
-    asked = ("torel", [c.name for c in contenders], command.seeds, command.halve, command.level)
-    asked += (command.select, command.space, command.search, command.tries)
-    settings = [*models, *(setting for c in contenders for setting in c.settings)]
-    run = store.identity(log.fingerprint, command.seed, settings, __version__, *asked)
-    done, folder = _begun(command, run, results.found(command.out))
-    if done is None:
-        for note in log.notes:
-            print(f"{log.name}: {note}", file=sys.stderr)
-        with _Bar() as bar, where.session():
-            found = run_torel(
-                jax.random.key(command.seed),
-                log,
-                models,
-                contenders,
-                command.seed,
-                command.seeds,
-                halve=command.halve,
-                select=command.select,
-                level=command.level,
-                run=Run(folder, bar, where),
-            )
-        facts = {**_facts(log, command, run, began), "space": command.space}
-        done = ranking.save_ranking(command.out, found, command.level, facts, bar.spent)
-        _explained(command.out, log)
-        folder.clear()
-    _console().print(ranking.trials_table(done))
-    print()
-    print(*ranking.summary(done, command.out), sep="\n")
-    return 0
+def _how(command: Sorel | Torel | Evaluate | PosteriorCommand, bar: Bar, result: str) -> Options:
+    """How the run goes; says so where the folder holds a result already."""
+    if not command.fresh and (command.out / result).exists():
+        print(f"{command.out}: already finished; --fresh runs it again", file=sys.stderr)
+    where = getattr(command, "engine", "here")
+    return {"out": command.out, "fresh": command.fresh, "engine": where, "progress": bar}
 
 
-def _contenders(command: Torel) -> list[Any]:
+def _print(
+    command: Output, bar: Bar, plain: Json, tables: Iterable[RenderableType], lines: list[str], last: int
+) -> None:
+    """One JSON object on stdout and words on stderr, or tables and words on stdout; if quiet, the last lines."""
+    from rich.console import Console
+
+    stream = sys.stderr if command.json else sys.stdout
+    if not command.quiet:
+        console = Console(file=stream)
+        console = console if console.is_terminal else Console(file=stream, width=140)
+        for table in tables:
+            console.print(table)
+            print(file=stream)
+    print(*(lines[-last:] if command.quiet else lines), sep="\n", file=stream)
+    if command.timings:
+        spent = sorted(bar.spent.items(), key=lambda item: -item[1])
+        parts = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in spent)
+        print(f"timings: {parts or 'nothing was run'}; {bar.seconds:.1f} s in all", file=sys.stderr)
+    if command.json:
+        print(json.dumps(plain, allow_nan=False))
+
+
+def _contenders(command: Torel) -> list[Contender]:
     """The planners asked for, with their settings or the search for them."""
     from dataclasses import replace
 
@@ -273,248 +402,16 @@ def _contenders(command: Torel) -> list[Any]:
     return [Contender(found.planner, planner, tuple(search.ask(most)))]
 
 
-def evaluate(command: Evaluate) -> int:
-    began = time.perf_counter()
-    import jax
-
-    from . import __version__
-    from .posterior.models.ensemble import space
-    from .report import evaluation_store as evaluations
-    from .report import store
-    from .report.evaluation_parts import Facts
-    from .tune import engine
-    from .tune.evaluate import evaluate as run_evaluate
-    from .tune.run import Run
-    from .types import BadInput
-    from .value.estimators import methods as every_method
-
-    _cache()
-    if not 0 < command.level < 1:
-        raise BadInput(f"--level {command.level}: a probability between 0 and 1")
-    if command.within is not None and not 0 < command.within < math.inf:
-        raise BadInput(f"--within {command.within}: a width above 0")
-    where = engine.get(command.engine)
-    log = _load(command)
-    policies, likes = _policies(command, log)
-    named = dict.fromkeys(("predictive", *command.methods))
-    methods = every_method() if "all" in named else tuple(named)
-    models = space(command.scale, log.data.rows)
-    asked = (command.scale, methods, command.level, command.within, command.sampled, command.forget)
-    asked += (command.judge,)
-    run = store.identity(log.fingerprint, command.seed, models, __version__, "evaluate", *asked, likes)
-    done, folder = _begun(command, run, store.read_json(command.out / evaluations.RESULT))
-    result = None if done is None else evaluations.load_evaluation(command.out)
-    if result is None:
-        for note in log.notes:
-            print(f"{log.name}: {note}", file=sys.stderr)
-        with _Bar() as bar, where.session():
-            found = run_evaluate(
-                jax.random.key(command.seed),
-                log,
-                models,
-                policies,
-                methods,
-                command.seed,
-                command.scale,
-                level=command.level,
-                within=command.within,
-                sampled=command.sampled,
-                forget=command.forget,
-                judges=command.judge,
-                run=Run(folder, bar, where),
-            )
-        facts = Facts(**_facts(log, command, run, began))
-        result = evaluations.save_evaluation(command.out, found, facts)
-        folder.clear()
-    _console().print(evaluations.estimates_table(result))
-    print()
-    print(*evaluations.summary(result, command.out), sep="\n")
-    return 0
-
-
-def _policies(command: Evaluate, log: Any) -> tuple[dict[str, Any], dict[str, str]]:
-    """The policies asked for, by what the user calls them, and what tells each from others."""
-    from .report.results import finished_policy
-    from .tune.judge import acts_like
-    from .types import BadInput
-    from .value.foreign import check
-    from .value.policies import resolve
-
-    if len(set(command.policy)) != len(command.policy):
-        raise BadInput("--policy: the same one is named twice")
-    width = log.data.steps.obs.shape[1]
-    found = {name: resolve(name, log.task, width, finished_policy) for name in command.policy}
-    for name, policy in found.items():
-        check(policy, log.data, log.task, name)
-    return found, {name: acts_like(policy, log) for name, policy in found.items()}
-
-
-def export(command: Export) -> int:
-    from .ship.export import export as run
-
-    if command.to == "mlflow":
-        from .ship.tracked import log_run
-
-        print(log_run(command.folder))
-        return 0
-    if command.out is not None:
-        _writable(command.out)
-    print(*run(command.folder, command.to, command.out), sep="\n")
-    return 0
-
-
-def watch(command: Watch) -> int:
-    from .data import load
-    from .watch.earning import EXIT
-    from .watch.page import save
-    from .watch.watch import Watch as Watching
-
-    _cache()
-    out = command.folder if command.out is None else command.out
-    _writable(out)
-    log = _learned_from(command)
-    watching = Watching.of(command.folder, log)
-    watched = watching.update(
-        load(command.data, schema=command.schema, root=os.environ.get("MINARI_DATASETS_PATH"))
-    )
-    files = save(out, watched, command.data)
-    print(*watched.sentences(), files[1], sep="\n")
-    return EXIT[watched.word]
-
-
-def explain(command: Explain) -> int:
-    from .explain.page import attach
-
-    _cache()
-    _writable(command.folder)
-    found = attach(command.folder, _learned_from(command))
-    print(*found.sentences(), command.folder / "explain.html", sep="\n")
-    return 0
-
-
-def _explained(out: Path, log: Any) -> None:
-    """Adds to a finished run's page what the policy does; where that fails, the page stands without."""
-    from .explain.page import attach
-    from .value.left_out import LeftOut, attempt
-
-    found = attempt(lambda: attach(out, log))
-    if isinstance(found, LeftOut):
-        print(f"{out}: the policy is not explained, since {found.reason}", file=sys.stderr)
-
-
-def _learned_from(command: Any) -> Any:
-    """The log that the run in a command's folder learned from."""
-    from .data import load
-    from .report import results
-    from .types import BadInput
-
-    report = results.found(command.folder)
-    if report is None:
-        raise BadInput(f"{command.folder}: holds no finished result")
-    root = os.environ.get("MINARI_DATASETS_PATH")
-    try:
-        return load(
-            command.log or report["data"], report["rows"], report["seed"], schema=command.schema, root=root
-        )
-    except BadInput as error:
-        raise BadInput(f"--log: give the log that the policy was learned from: {error}") from None
-
-
-def play(command: Play) -> int:
-    from .online.play import play as run
-    from .online.play import summary, task_of
-    from .report import results
-    from .types import BadInput
-    from .value import policies
-
-    _cache()
-    if (command.folder is None) == (command.policy is None):
-        raise BadInput("offing play: give the folder of a finished run or --policy, one of the two")
-    if command.folder is None:
-        task, width = task_of(command.env)
-        policy, told = policies.resolve(str(command.policy), task, width, results.finished_policy), {}
-    else:
-        (policy, task), told = results.load_policy(command.folder), results.found(command.folder) or {}
-    with _Bar() as bar:
-        played = run(policy, task, command.env, command.episodes, command.seed, command.sampled, bar)
-    said = summary(played, told.get("return"))
-    if command.folder is not None:
-        results.save_play(command.folder, said)
-    earned = said["return"]
-    error = "" if earned["stderr"] is None else f" ± {earned['stderr']:,.1f}"
-    words = f"{command.env}: realised return {earned['mean']:,.1f}{error} over {command.episodes} episodes"
-    if "predicted" in said:
-        (low, high), where = said["predicted"]["interval"], "inside" if said["inside"] else "OUTSIDE"
-        words += (
-            f", {where} the predicted {said['predicted']['level']:.0%} interval {low:,.1f} … {high:,.1f} "
-            f"(median {said['predicted']['median']:,.1f})"
-        )
-    print(words)
-    return 0
-
-
-def _begun(command: Any, run: str, done: dict[str, Any] | None) -> tuple[dict[str, Any] | None, Any]:
-    """The result, if this very run is finished, and the folder that keeps its chunks."""
-    from .report import store
-    from .types import BadInput
-
-    _writable(command.out)
-    folder = store.Folder(command.out, run)
-    if command.fresh:
-        folder.clear()
-        return None, folder
-    if done is not None and done.get("run") != run:
-        raise BadInput(f"{command.out}: holds the result of another run; choose another folder, or pass --fresh")
-    if done is not None:
-        print(f"{command.out}: already finished; --fresh runs it again", file=sys.stderr)
-    return done, folder
-
-
-def _console() -> Any:
-    """The terminal; what a pipe or a file can hold, unlike a terminal, is not for us to guess."""
-    from rich.console import Console
-
-    console = Console()
-    return console if console.is_terminal else Console(width=140)
-
-
-def _facts(log: Any, command: Any, run: str, began: float) -> dict[str, Any]:
-    """What was run, on what."""
-    import jax
-
-    from . import __version__
-
-    return {
-        "data": log.name,
-        "fingerprint": log.fingerprint,
-        "run": run,
-        "rows": log.data.rows,
-        "seed": command.seed,
-        "scale": command.scale,
-        "version": __version__,
-        "device": jax.devices()[0].device_kind,
-        "jax": jax.__version__,
-        "seconds": round(time.perf_counter() - began, 1),
-    }
-
-
-def _load(command: Any) -> Any:
-    """The log that a command names; where Minari keeps its own is the user's to say, by Minari's variable."""
-    from .data import load
-
-    root = os.environ.get("MINARI_DATASETS_PATH")
-    return load(command.data, command.rows, command.seed, schema=command.schema, root=root)
-
-
 def _draft(data: str, path: Path) -> int:
     from .data import sketch
     from .data.schema import text_of
+    from .door.common import writable
     from .report.store import write
     from .types import BadInput
 
     if path.suffix != ".toml":
         raise BadInput(f"{path}: give a name that ends in .toml")
-    _writable(path.parent)
+    writable(path.parent)
     schema, notes = sketch(data)
     write(path, text_of(schema, notes).encode())
     print(*notes, f"{path}: a draft; read it before you use it (--schema {path})", sep="\n")
@@ -527,56 +424,6 @@ def _cache() -> None:
 
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         jax.config.update("jax_compilation_cache_dir", str(Path.home() / ".cache" / "offing" / "jax"))
-
-
-def _writable(folder: Path) -> None:
-    """Raises BadInput unless a file could be written there; makes nothing."""
-    from .types import BadInput
-
-    near = folder
-    while not near.exists() and near != near.parent:
-        near = near.parent
-    if not near.is_dir() or not os.access(near, os.W_OK):
-        raise BadInput(f"{folder}: cannot be written to")
-
-
-class _Bar:
-    """Progress: a bar on a terminal, plain lines otherwise; both on stderr."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import Progress
-
-        console = Console(stderr=True)
-        self.bar = Progress(console=console, transient=True) if console.is_terminal else None
-        self.tasks: dict[str, Any] = {}
-        self.began = self.last = time.perf_counter()
-        self.spent: dict[str, float] = {}  # seconds by what was done, its first word
-
-    def __enter__(self) -> _Bar:
-        if self.bar:
-            self.bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar:
-            self.bar.stop()
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        now = time.perf_counter()
-        if done:
-            self.spent[what.split()[0]] = self.spent.get(what.split()[0], 0.0) + now - self.last
-        self.last = now
-        if self.bar is None:
-            print(
-                f"{what}: {done}/{total} after {time.perf_counter() - self.began:.0f} s",
-                file=sys.stderr,
-                flush=True,
-            )
-            return
-        if what not in self.tasks:
-            self.tasks[what] = self.bar.add_task(what, total=total)
-        self.bar.update(self.tasks[what], completed=done, total=total)
 
 
 if __name__ == "__main__":

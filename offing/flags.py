@@ -38,6 +38,18 @@ Candidates = Annotated[
 ]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """What every command prints, and where."""
+
+    json: bool = False
+    """Print one JSON object on stdout, and words on stderr."""
+    quiet: bool = False
+    """Print no progress and no table, only the last lines of the summary."""
+    timings: bool = False
+    """Say at the end, on stderr, what the time went to."""
+
+
 @dataclass(frozen=True)
 class Collect:
     """Make a log in a true environment, for samples, tests and experiments (needs the extra `envs`)."""
@@ -67,7 +79,7 @@ class Collect:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfALog:
+class OfALog(Output):
     """What every command that reads a log is told of it."""
 
     data: Annotated[Positional[str], tyro.conf.arg(help=help_text())]
@@ -88,6 +100,8 @@ class PosteriorCommand(OfALog):
     scale: Literal["smoke", "quick", "standard", "large", "paper"] = "standard"
     """How much to try: smoke, whether the log goes through (its numbers mean nothing); quick, 12 small settings;
     standard, 24, a few minutes on two cores; large, 4, and paper, 48, for a GPU."""
+    model: str = "ensemble"
+    """What worlds are made of: ensemble, linear, neighbours, or a world model that another package adds."""
     fresh: bool = False
     """Start anew, even if OUT holds a finished or an interrupted run."""
 
@@ -114,6 +128,8 @@ class Sorel(OfALog):
     """Of the interval, and how probable it must be that the policy beats the baseline."""
     engine: Literal["here", "devices", "ray"] = "here"
     """Where settings train: this process; all devices of this machine; or a Ray cluster (extra `ray`)."""
+    model: str = "ensemble"
+    """What worlds are made of: ensemble, linear, neighbours, or a world model that another package adds."""
     fresh: bool = False
     """Start anew, even if OUT holds a finished or an interrupted run."""
 
@@ -146,6 +162,8 @@ class Torel(OfALog):
     """How many settings of the worlds to try, as in `offing posterior`."""
     level: float = 0.9
     """Of the intervals."""
+    model: str = "ensemble"
+    """What worlds are made of: ensemble, linear, neighbours, or a world model that another package adds."""
     fresh: bool = False
     """Start anew, even if OUT holds a finished or an interrupted run."""
 
@@ -178,12 +196,14 @@ class Evaluate(OfALog):
     another policy (default: they leave it out)."""
     engine: Literal["here", "devices", "ray"] = "here"
     """Where worlds are fitted: in this process, over all local devices, or on a Ray cluster (extra `ray`)."""
+    model: str = "ensemble"
+    """What worlds are made of: ensemble, linear, neighbours, or a world model that another package adds."""
     fresh: bool = False
     """Start anew, even if OUT holds a finished or an interrupted run."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Play:
+class Play(Output):
     """Play a policy in its true environment, beside what was predicted for it (needs the extra `envs`)."""
 
     folder: Positional[Path | None] = None

@@ -20,7 +20,12 @@ import pytest
 import offing
 from offing.__main__ import main
 from offing.posterior import walk
+from offing.posterior.models.ensemble import space as world_space
 from offing.report import store
+from offing.report.reports import Facts
+from offing.report.results import load_policy
+from offing.tune.choose import choose_posterior
+from offing.types import Seen
 
 ROWS = ("--rows", "300", "--scale", "smoke")
 RESULT = {
@@ -59,7 +64,7 @@ def test_posterior_writes_what_it_promises(finished):
     assert result.keys() >= KEYS
     assert result["rows"] == 300
     assert result["online_samples"] == 0
-    assert len(result["settings"]) == len(offing.space("smoke"))
+    assert len(result["settings"]) == len(world_space("smoke"))
     chosen = result["settings"][result["chosen"]]
     for name in ("error", "spread", "noise", "total", "imbalance", "calibrated"):
         assert chosen[name] == result["pil"][name]
@@ -72,15 +77,15 @@ def test_the_table_shows_every_setting_and_the_choice(finished, capsys):
     assert main(["posterior", "offing:cartpole", *ROWS, "--out", str(finished)]) == 0
     shown = capsys.readouterr()
     assert "already finished" in shown.err
-    assert len(re.findall(r"[+-]\d\.\d\d +(over-|calibrated|unproven)", shown.out)) == len(offing.space("smoke"))
+    assert len(re.findall(r"[+-]\d\.\d\d +(over-|calibrated|unproven)", shown.out)) == len(world_space("smoke"))
     assert shown.out.count("→") == 1
     assert "online samples used: 0" in shown.out
 
 
 def test_a_saved_posterior_says_what_it_said(tmp_path):
     log = offing.load("offing:cartpole", 300, 0)
-    choice = offing.choose_posterior(jax.random.key(0), log, offing.space("smoke")[:1])
-    store.save_posterior(tmp_path, choice, {"data": "x", "rows": 300, "seed": 0, "scale": "smoke", "seconds": 0.0})
+    choice = choose_posterior(jax.random.key(0), log, world_space("smoke")[:1])
+    store.save_posterior(tmp_path, choice, Facts(data="x", rows=300, seed=0, scale="smoke", seconds=0.0))
     again = offing.load_posterior(tmp_path)
     assert again.task == choice.picked.task
     assert (again.folds, again.members) == (choice.picked.folds, choice.picked.members)
@@ -168,7 +173,7 @@ def test_sorel_writes_what_it_promises(solved):
         told = result[name]
         assert told.keys() >= {"median", "mean", "interval", "level", "epistemic", "aleatoric", "stderr"}
         assert told["interval"][0] <= told["median"] <= told["interval"][1]
-    assert len(result["policy"]["settings"]) == len(offing.planner_space("rppo", "smoke"))
+    assert len(result["policy"]["settings"]) == len(offing.planner.space("rppo", "smoke"))
     page = (out / "report.html").read_text()
     assert result["verdict"]["word"] in page
     assert "online samples used: 0" in page
@@ -177,9 +182,9 @@ def test_sorel_writes_what_it_promises(solved):
 
 
 def test_a_saved_policy_acts_as_before(solved):
-    policy, task = offing.load_policy(solved[0])
-    again, _ = offing.load_policy(solved[0])
-    seen = offing.Seen(np.ones((3, 4), np.float32), np.zeros((3, 2), np.float32), np.zeros(3), np.ones(3))
+    policy, task = load_policy(solved[0])
+    again, _ = load_policy(solved[0])
+    seen = Seen(np.ones((3, 4), np.float32), np.zeros((3, 2), np.float32), np.zeros(3), np.ones(3))
     one, two = (p.act(p.params, p.begin(3), seen, None)[0] for p in (policy, again))
     np.testing.assert_array_equal(one, two)
     assert one.shape == (3, task.actions.width)
@@ -222,7 +227,7 @@ def test_a_damaged_policy_is_one_line(solved, tmp_path, damage):
     else:
         (tmp_path / "result.json").unlink()
     with pytest.raises(offing.BadInput) as caught:
-        offing.load_policy(tmp_path)
+        load_policy(tmp_path)
     assert "\n" not in str(caught.value)
 
 

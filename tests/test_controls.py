@@ -18,9 +18,12 @@ from offing.planner.rppo import SMALL as PLAN
 from offing.posterior._space import SMALL
 from offing.posterior.models import linear
 from offing.posterior.models.ensemble import Hypers
+from offing.report.verdict import Verdict, verdict
+from offing.tune import systems
 from offing.tune.candidates import pad_starts
-from offing.tune.choose import refit
+from offing.tune.choose import choose_posterior, refit
 from offing.types import Box, Dataset, Policy, Task, Transition
+from offing.value.predictive import Predictive, predictive
 
 HORIZON = 60
 QUESTIONS = ("log sound", "held where it could be checked", "where the log has been", "earn more than")
@@ -30,7 +33,7 @@ PLANS = (replace(PLAN, steps=24_000, envs=30, segment=25, minibatches=3, width=1
 KEY = jax.random.key(0)
 
 
-def failed(found: offing.Verdict) -> list[str]:
+def failed(found: Verdict) -> list[str]:
     """The questions that were answered No."""
     return [q for q, reason in zip(QUESTIONS, found.reasons, strict=True) if q in reason and "? No: " in reason]
 
@@ -45,23 +48,23 @@ def spoilt(log: Log, **columns) -> Log:
     return log._replace(data=log.data._replace(steps=log.data.steps._replace(**columns)))
 
 
-def judged(log: Log, **rest) -> offing.Verdict:
-    result = offing.sorel(KEY, log, MODELS, PLANS, copies=32)
-    return offing.verdict(result.pil, result.predicted, result.behaviour, **rest)
+def judged(log: Log, **rest) -> Verdict:
+    result = systems.sorel(KEY, log, MODELS, PLANS, copies=32)
+    return verdict(result.pil, result.predicted, result.behaviour, **rest)
 
 
 @pytest.fixture(scope="module")
 def known(log):
     """The true log's own posterior: what it was chosen by, and its worlds."""
-    choice = offing.choose_posterior(KEY, log, MODELS)
+    choice = choose_posterior(KEY, log, MODELS)
     return choice, refit(KEY, log, choice)
 
 
-def verdict_on(policy: Policy, log: Log, known) -> tuple[offing.Verdict, offing.Predictive]:
+def verdict_on(policy: Policy, log: Log, known) -> tuple[Verdict, Predictive]:
     choice, worlds = known
     own, held = pad_starts(worlds.fold(0)), pad_starts(worlds.fold(1))
-    predicted = offing.predictive(jax.random.key(1), policy, held, log.data, own=own, copies=32, loss=choice.pil)
-    found = offing.verdict(choice.pil, predicted, behaviour(log.data, log.task), broken=broken(log.data))
+    predicted = predictive(jax.random.key(1), policy, held, log.data, own=own, copies=32, loss=choice.pil)
+    found = verdict(choice.pil, predicted, behaviour(log.data, log.task), broken=broken(log.data))
     return found, predicted
 
 
@@ -69,13 +72,13 @@ def test_next_states_shuffled_among_rows(log):
     rows, after = log.data.rows, np.array(log.data.steps.next_obs)
     after[:rows] = np.random.default_rng(0).permutation(after[:rows])
     shuffled = spoilt(log, next_obs=after)
-    result = offing.sorel(KEY, shuffled, MODELS, PLANS, copies=32)
+    result = systems.sorel(KEY, shuffled, MODELS, PLANS, copies=32)
     told = broken(shuffled.data)
     assert told > 0.95
-    found = offing.verdict(result.pil, result.predicted, result.behaviour, broken=told)
+    found = verdict(result.pil, result.predicted, result.behaviour, broken=told)
     assert found.word == "NOT-ENOUGH-EVIDENCE"
     assert failed(found)[0] == "log sound"
-    alone = offing.verdict(result.pil, result.predicted, result.behaviour)  # and if nobody had looked
+    alone = verdict(result.pil, result.predicted, result.behaviour)  # and if nobody had looked
     assert alone.word != "GO"
     assert "held where it could be checked" in failed(alone)
 
@@ -93,7 +96,7 @@ def test_a_policy_planned_for_flipped_rewards(log, known):
     The policy looks at the observation alone: one that remembers sees rewards too, and here it would see others.
     """
     flipped = spoilt(log, reward=-log.data.steps.reward)
-    planned = offing.sorel(KEY, flipped, MODELS, [replace(plan, core="none") for plan in PLANS], copies=32)
+    planned = systems.sorel(KEY, flipped, MODELS, [replace(plan, core="none") for plan in PLANS], copies=32)
     assert planned.predicted.returns.median > planned.behaviour.mean
     found, predicted = verdict_on(planned.picked, log, known)
     assert predicted.returns.median < behaviour(log.data, log.task).mean
@@ -149,8 +152,8 @@ def test_a_promise_that_only_extrapolation_makes():
 
     def ask(push):
         policy = Policy(jnp.asarray(push), (), constant)
-        predicted = offing.predictive(jax.random.key(4), policy, posterior, data, copies=32)
-        return offing.verdict(calibrated, predicted, behaviour(data, task), broken=broken(data)), predicted
+        predicted = predictive(jax.random.key(4), policy, posterior, data, copies=32)
+        return verdict(calibrated, predicted, behaviour(data, task), broken=broken(data)), predicted
 
     found, predicted = ask(1.0)
     assert predicted.returns.median > 10 * behaviour(data, task).best

@@ -16,8 +16,10 @@ from kept import Kept
 
 import offing
 from offing.__main__ import main
+from offing.data import split
 from offing.planner import rppo
 from offing.posterior.models import linear
+from offing.posterior.models.ensemble import space as world_space
 from offing.posterior.replay import Replay
 from offing.report import evaluation as report
 from offing.report import evaluation_figures as drawn
@@ -29,6 +31,7 @@ from offing.report.evaluation_store import summary, with_page
 from offing.report.evaluation_words import more
 from offing.tune import evaluate as assess
 from offing.tune.candidates import pad_starts
+from offing.tune.evaluate import evaluate
 from offing.tune.judge import acts_like, judge_all, logged, packed, unpacked
 from offing.tune.more_data import SHARES, thinned
 from offing.tune.run import Run
@@ -44,7 +47,7 @@ from offing.value.left_out import LeftOut
 from offing.value.many import rolled_all
 from offing.value.predictive import rolled
 
-MODELS = offing.space("smoke")[:2]
+MODELS = world_space("smoke")[:2]
 KEY = jax.random.key(0)
 FACTS = Facts(
     data="a log",
@@ -80,7 +83,7 @@ def policies(log):
 @pytest.fixture(scope="module")
 def found(log, policies):
     asked = {"scale": "smoke", "copies": 4, "run": Run(Kept())}
-    return offing.evaluate(KEY, log, MODELS, policies, **asked), asked
+    return evaluate(KEY, log, MODELS, policies, **asked), asked
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +137,7 @@ def test_a_bag_of_transitions_gets_what_can_read_it(log, policies, found):
 def test_what_was_kept_is_not_done_again_and_gives_the_same(found, log, policies):
     result, asked = found
     before = asked["run"].cache.puts
-    again = offing.evaluate(KEY, log, MODELS, policies, **asked)
+    again = evaluate(KEY, log, MODELS, policies, **asked)
     assert asked["run"].cache.puts == before
     assert evaluation(again, FACTS).to_json() == evaluation(result, FACTS).to_json()
 
@@ -164,7 +167,7 @@ def test_policies_are_told_apart_by_what_they_do(log, policies):
 
 def test_unknown_methods_are_refused(log, policies):
     with pytest.raises(BadInput, match="crystal ball: no such method"):
-        offing.evaluate(KEY, log, MODELS, policies, ["crystal ball"])
+        evaluate(KEY, log, MODELS, policies, ["crystal ball"])
 
 
 # ---- on paper
@@ -513,7 +516,7 @@ def test_blocks_are_in_order_and_none_is_thin():
 
 
 def test_fewer_rows_are_whole_episodes_of_the_same_folds(log):
-    parts = offing.split(log.data, 0)[0]
+    parts = split(log.data, 0)[0]
     before: list[set[int]] = [set(), set()]
     for share in SHARES:
         thin = thinned(log.data, parts, share, seed=0)

@@ -280,7 +280,7 @@ def test_kept_policies_are_scored_anew_and_are_then_to_be_played(tmp_path, monke
     settings = list(space("iql", "smoke"))
     record = {"suite": "brax", "task": "hopper", "rows": 240, "seed": 0, "planner": "iql", "realised": [1.0, 2.0]}
     record["settings"] = [asdict(s) for s in settings]
-    iql = offing.get_planner("iql")
+    iql = offing.planner.get("iql")
     blank = [iql.blank(s, 3, log.task) for s in settings]
     worse = jax.tree.map(lambda leaf: leaf + 0.7, blank[1].params)  # pushes on, where the blank one stands still
 
@@ -306,7 +306,7 @@ def test_kept_policies_are_scored_anew_and_are_then_to_be_played(tmp_path, monke
 
 
 def test_the_default_of_a_sweep_is_one_policy_for_each_seed():
-    hypers = offing.get_planner("iql").Hypers()
+    hypers = offing.planner.get("iql").Hypers()
     settings = [asdict(replace(hypers, beta=beta)) for beta in (hypers.beta, 2 * hypers.beta) for _ in range(3)]
     assert tuned_offline.usual({"planner": "iql", "settings": settings}) == [0, 1, 2]
     assert tuned_offline.usual({"planner": "iql", "settings": [*settings[3:], settings[3] | {"beta": 99.0}]}) == []
@@ -389,7 +389,7 @@ def test_a_lagged_log_says_what_changed_and_nothing_at_the_start_of_an_episode()
 
 def test_where_the_error_is_tells_walls_from_the_rest(monkeypatch, capsys):
     log = offing.load("offing:pendulum", 400)
-    held = offing.take(log.data, offing.split(log.data, 0)[0].held).steps.obs
+    held = offing.data.take(log.data, offing.data.split(log.data, 0)[0].held).steps.obs
     ends = [edge(log.data.steps.next_obs[:, 2]) for edge in (np.min, np.max)]
     share = np.isin(held[:, 2], ends).mean()  # its speed is held at 8; angles' sines and cosines are not
     assert share > 0

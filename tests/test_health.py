@@ -21,7 +21,7 @@ from offing.tune.candidates import pad_starts
 from offing.tune.choose import choose_posterior
 from offing.tune.evaluate import evaluate, predicted
 from offing.tune.judge import in_worlds
-from offing.types import Policy
+from offing.types import Policy, Seen
 from offing.value.health import Check, Evidence, checks
 from offing.value.left_out import LeftOut
 
@@ -140,7 +140,7 @@ def test_a_policy_that_leaves_the_log(log, sound, judged):
 
 def test_one_behaviour_only(log, sound):
     obs = jnp.asarray(log.data.steps.obs)
-    one = spoilt(log, action=np.asarray(lean(BALANCES.params, (), offing.Seen(obs, None, None, None), None)[0]))
+    one = spoilt(log, action=np.asarray(lean(BALANCES.params, (), Seen(obs, None, None, None), None)[0]))
     caught = tripped(sound._replace(inspected=inspect(one)))
     assert set(caught) == {"tried"}
     assert "the log cannot tell what others lead to" in caught["tried"].sentence

@@ -6,11 +6,13 @@ import pytest
 from kept import Kept
 
 import offing
+from offing.posterior.models.ensemble import space as world_space
+from offing.tune import systems
 from offing.tune.candidates import TABLE, pad_starts
 from offing.tune.run import Run
 
-MODELS = offing.space("smoke")[:2]
-PLANS = offing.planner_space("rppo", "smoke")
+MODELS = world_space("smoke")[:2]
+PLANS = offing.planner.space("rppo", "smoke")
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +24,7 @@ def log():
 def found(log):
     cache, told = Kept(), []
     progress = lambda what, done, total: told.append((what, done, total))
-    result = offing.sorel(jax.random.key(0), log, MODELS, PLANS, copies=8, run=Run(cache, progress))
+    result = systems.sorel(jax.random.key(0), log, MODELS, PLANS, copies=8, run=Run(cache, progress))
     return result, cache, told
 
 
@@ -46,7 +48,7 @@ def test_the_kept_round_is_the_one_that_held_out_worlds_liked_best(found):
 def test_what_was_kept_is_not_done_again_and_gives_the_same(found, log):
     result, cache, _ = found
     before = cache.puts
-    again = offing.sorel(jax.random.key(0), log, MODELS, PLANS, copies=8, run=Run(cache))
+    again = systems.sorel(jax.random.key(0), log, MODELS, PLANS, copies=8, run=Run(cache))
     assert cache.puts == before
     assert before == len(MODELS) + 1 + len(PLANS)
     np.testing.assert_array_equal(again.predicted.returns.returns, result.predicted.returns.returns)

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -15,12 +16,15 @@ from offing.__main__ import main
 from offing.planner import iql, space
 from offing.posterior._space import SMALL
 from offing.posterior.models.ensemble import Hypers
-from offing.report.ranking import trial_dict
+from offing.report.ranking import tried_policy
 from offing.report.ranking_page import order
+from offing.report.results import load_policy
+from offing.tune import systems
 from offing.tune.run import Run
 from offing.tune.search import Search
 from offing.tune.systems import chosen, overlapping
 from offing.tune.trials import RUNGS, Contender, Trial, try_all
+from offing.types import Seen
 from offing.value import estimators
 from offing.value.estimate import Estimate, ValueEstimate
 from offing.value.estimator import Estimator
@@ -44,7 +48,7 @@ def log():
 @pytest.fixture(scope="module")
 def found(log):
     cache = Kept()
-    return offing.torel(jax.random.key(0), log, MODELS, [CONTENDER], copies=4, run=Run(cache)), cache
+    return systems.torel(jax.random.key(0), log, MODELS, [CONTENDER], copies=4, run=Run(cache)), cache
 
 
 def trials_of(found, log, **more):
@@ -63,7 +67,7 @@ def test_it_ranks_and_does_not_promise(found):
 def test_what_was_kept_is_not_done_again_and_gives_the_same(found, log):
     result, cache = found
     before = cache.puts
-    again = offing.torel(jax.random.key(0), log, MODELS, [CONTENDER], copies=4, run=Run(cache))
+    again = systems.torel(jax.random.key(0), log, MODELS, [CONTENDER], copies=4, run=Run(cache))
     assert cache.puts == before
     assert [t.score for t in again.trials] == [t.score for t in result.trials]
 
@@ -90,7 +94,7 @@ def test_worlds_that_a_planner_saw_do_not_judge_it_and_all_judge_one_that_saw_no
     fooled = jax.tree.map(lambda leaf: jnp.asarray(leaf).at[: worlds.members // 2].multiply(3.0), worlds.theta)
     again = try_all(jax.random.key(5), log, [looks], replace(worlds, theta=fooled), copies=4)[0]
     np.testing.assert_array_equal(mine.returns.returns, again.returns.returns)
-    assert [name for name in planners.names() if offing.get_planner(name).imagines] == DREAMERS
+    assert [name for name in planners.names() if planners.get(name).imagines] == DREAMERS
 
 
 def test_seeds_are_one_more_axis(found, log):
@@ -116,9 +120,9 @@ def test_a_trial_that_diverged_comes_last_wherever_it_stands():
     lost = trial(np.nan, SETTINGS[2])
     assert lost.score == -np.inf
     assert chosen([lost, trial(-5.0), trial(-7.0, SETTINGS[1])]) == 1
-    told = [trial_dict(t, 0.9, 0.0) for t in (lost, trial(-5.0), trial(0.0, SETTINGS[1]))]
-    assert told[0]["score"] is None
-    assert order({"trials": told}) == [2, 1, 0]
+    told = [tried_policy(t, 0.9, 0.0) for t in (lost, trial(-5.0), trial(0.0, SETTINGS[1]))]
+    assert told[0].score is None
+    assert order(SimpleNamespace(trials=told)) == [2, 1, 0]
     json.dumps(told, allow_nan=False)
 
 
@@ -144,8 +148,8 @@ def test_the_command_ranks_several_planners_and_its_policy_plays(tmp_path, capsy
     assert "GO" not in shown.replace("offing", "")
     assert "chosen" in shown
     assert "does not promise" in shown
-    policy, task = offing.load_policy(out)
-    seen = offing.Seen(np.zeros((7, 4)), np.zeros((7, 2)), np.zeros(7), np.ones(7))
+    policy, task = load_policy(out)
+    seen = Seen(np.zeros((7, 4)), np.zeros((7, 2)), np.zeros(7), np.ones(7))
     action, _ = policy.act(policy.params, policy.begin(7), seen, None)
     assert action.shape == (7, 2)
     assert task.horizon == 500
@@ -186,12 +190,14 @@ def test_another_estimator_may_choose(found, log, monkeypatch):
     monkeypatch.setattr(estimators, "methods", lambda: ("predictive", "contrary"))
     monkeypatch.setattr(estimators, "get", lambda name: part)
     cache = found[1]
-    result = offing.torel(jax.random.key(0), log, MODELS, [CONTENDER], copies=4, run=Run(cache), select="contrary")
+    result = systems.torel(
+        jax.random.key(0), log, MODELS, [CONTENDER], copies=4, run=Run(cache), select="contrary"
+    )
     assert result.index == len(SETTINGS) - 1
     assert [t.score for t in result.trials] == [0.0, 1.0, 2.0, 3.0]
     assert [t.returns.median for t in result.trials] == [t.score for t in found[0].trials]
     with pytest.raises(offing.BadInput, match="no such estimator"):
-        offing.torel(jax.random.key(0), log, MODELS, [CONTENDER], copies=4, run=Run(cache), select="crystal ball")
+        systems.torel(jax.random.key(0), log, MODELS, [CONTENDER], copies=4, run=Run(cache), select="crystal ball")
 
 
 def test_a_search_is_asked_batch_after_batch_and_goes_on_where_it_was(found, log):
@@ -205,7 +211,7 @@ def test_a_search_is_asked_batch_after_batch_and_goes_on_where_it_was(found, log
 
     search = Search("mine", ask, lambda settings, scores: told.extend(zip(settings, scores, strict=True)))
     contender = Contender("iql", iql.planner, (), search, tries=3, batch=2)
-    result = offing.torel(jax.random.key(0), log, MODELS, [contender], copies=4, run=Run(found[1]))
+    result = systems.torel(jax.random.key(0), log, MODELS, [contender], copies=4, run=Run(found[1]))
     assert asked[:2] == [2, 1]
     assert [setting for setting, _ in told] == list(SETTINGS[:3])
     np.testing.assert_allclose([score for _, score in told], [t.score for t in found[0].trials[:3]], rtol=1e-5)

@@ -68,8 +68,13 @@ def explain(folder: str | Path, log: Log, seed: int = 0) -> Explanation:
     """What `offing sorel` or `torel` left in a folder, explained by the log that it learned from."""
     folder = Path(folder)
     policy, _ = results.load_policy(folder)
-    report: dict[str, Any] = results.found(folder) or {}
+    report: dict[str, Any] = dict(results.plain_report(folder))
     return explained(policy, load_posterior(folder), log, report, seed)
+
+
+def _term(earned: dict[str, Any], name: str) -> float:
+    value = abs(float(earned.get(name) or earned.get("fields", {}).get(name) or 0.0))
+    return float(np.sqrt(value)) if name == "starts" else value
 
 
 def explained(policy: Policy, worlds: Posterior, log: Log, report: dict[str, Any], seed: int = 0) -> Explanation:
@@ -105,7 +110,7 @@ def explained(policy: Policy, worlds: Posterior, log: Log, report: dict[str, Any
         promised=(low - mean, float(report["return"]["median"]) - mean, high - mean),
         hangs_on=_hangs_on(dreamt, names),
         worlds=_worlds(dreamt, scale(judge), names),
-        terms={words: abs(float(report["return"].get(name) or 0.0)) for name, words in TERMS.items()},
+        terms={words: _term(report["return"], name) for name, words in TERMS.items()},
         logged=found,
         imagined=dreamt,
     )

@@ -70,9 +70,7 @@ class Evaluation(Facts):
     behaviour: Behaviour
     pil: LossReport | LeftOut
     posterior: WorldsReport | LeftOut
-    notes: tuple[str, ...]
     figures_left_out: dict[str, str] = field(default_factory=dict)  # why a picture, or the page, could not be made
-    online_samples: int = 0
 
     def to_json(self) -> Json:
         """The evaluation as JSON has it."""
@@ -123,7 +121,7 @@ def evaluation(assessment: Assessment, facts: Facts) -> Evaluation:
     passed, lost = ([], {"all of them": found}) if isinstance(found, LeftOut) else found
     task = assessment.worlds.task
     return Evaluation(
-        **vars(facts),
+        **{**vars(facts), "notes": tuple(assessment.notes)},
         level=assessment.level,
         task=TaskReport(task.horizon, float(task.discount)),
         estimates={name: _estimates(name, assessment) for name in assessment.estimates},
@@ -142,7 +140,6 @@ def evaluation(assessment: Assessment, facts: Facts) -> Evaluation:
         posterior=attempt(
             lambda: from_json(WorldsReport, to_json(choice_dict(assessment.posterior, assessment.worlds)))
         ),
-        notes=tuple(assessment.notes),
     )
 
 

@@ -7,22 +7,7 @@ from dataclasses import dataclass, field
 from ..pil import Bound
 from ..value.left_out import LeftOut
 from .jsonable import key
-
-
-@dataclass(frozen=True, kw_only=True)
-class Facts:
-    """What was run, on what."""
-
-    data: str
-    fingerprint: str
-    run: str
-    rows: int
-    seed: int
-    scale: str
-    version: str
-    device: str
-    jax: str
-    seconds: float
+from .reports import Facts as Facts
 
 
 @dataclass(frozen=True)

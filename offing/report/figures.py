@@ -1,7 +1,7 @@
 """A result's pictures as SVG text to stand inside a page, whose style sheet may recolour them.
 
-They read the plain dictionary of `result.json` and the returns of imagined episodes, so that a page can be made
-again from disk. The same numbers give the same text. Numbers that are not finite are left out of a picture.
+They read a report and the returns of imagined episodes, so that a page can be made again from disk. The same
+numbers give the same text. Numbers that are not finite are left out of a picture.
 """
 
 from __future__ import annotations
@@ -9,23 +9,27 @@ from __future__ import annotations
 import html
 import io
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal
 
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
+from matplotlib.typing import RcKeyType
+from numpy.typing import ArrayLike
 
 from ..pil import THRESHOLD
-from .verdict import number
+from ..wording import number
+from .reports import ChosenWorlds, SavedPolicy, Settings, SorelReport, Value
 
 # Okabe and Ito's colours, which the colour-blind tell apart; a page may set the variables for the dark.
 INK, MUTED, LINE = "#1c2024", "#646b73", "#d3d7dc"
 BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"
 VARIABLES = {INK: "ink", MUTED: "muted", LINE: "line", BLUE: "blue", ORANGE: "orange", GREEN: "green"}
-STYLE: dict[Any, Any] = {
+STYLE: dict[RcKeyType, str | float | bool] = {
     "svg.fonttype": "none",  # text stays text
     "text.parse_math": False,
     "font.family": "DejaVu Sans",
@@ -45,11 +49,10 @@ STYLE: dict[Any, Any] = {
     "axes.spines.right": False,
     "lines.linewidth": 1.8,
 }
+Numbers = ArrayLike | Sequence[float | None] | Sequence[tuple[float | None, ...]]
 MOST = 24  # settings that one picture lists
 LONGEST = 26  # letters that tell a setting from others; where more are needed it is numbered
 LARGEST = 1e30  # beyond this a number is not drawn
-SCORES = {"error", "spread", "noise", "total", "imbalance", "calibrated", "word", "nll", "bound"}  # of posteriors
-SCORES |= {"score", "held", "best"}  # of policies
 
 
 def svg(name: str, title: str, width: int, height: int, paint: Callable[[Figure], None]) -> str:
@@ -73,13 +76,13 @@ def svg(name: str, title: str, width: int, height: int, paint: Callable[[Figure]
     return f'<svg class="{name}" viewBox="0 0 {width} {height}" role="img" aria-label="{label}">{body.strip()}'
 
 
-def drawable(values: Any) -> np.ndarray:
+def drawable(values: Numbers) -> np.ndarray:
     """The values as floats, those that cannot be drawn as NaN."""
-    array = np.asarray(values, dtype=float)
+    array = np.asarray(values, dtype=float)  # None becomes NaN
     return np.where(np.abs(array) <= LARGEST, array, np.nan)
 
 
-def _kept(values: Any) -> np.ndarray:
+def _kept(values: Numbers) -> np.ndarray:
     flat = drawable(values).ravel()
     return flat[~np.isnan(flat)]
 
@@ -91,23 +94,23 @@ def limits(values: Sequence[float] | np.ndarray, pad: float = 0.04) -> tuple[flo
     return low - room, high + room
 
 
-def plain_axis(axis: Any) -> None:
+def plain_axis(axis: Axis) -> None:
     axis.set_major_locator(MaxNLocator(5))
     axis.set_major_formatter(FuncFormatter(lambda x, _: number(x)))
     axis.set_minor_locator(FixedLocator([]))
 
 
-def grid(axes: Axes, axis: Any = "both") -> None:
+def grid(axes: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
     axes.grid(True, axis=axis, color=LINE, linewidth=0.6)
     axes.set_axisbelow(True)
 
 
-def distribution(result: dict[str, Any], episodes: np.ndarray) -> str:
+def distribution(result: SorelReport, episodes: np.ndarray) -> str:
     """What new episodes will earn: single episodes, each world's average, the interval, what there is to beat."""
-    earned = result["return"]
-    level = 100 * earned["level"]
-    median, low, high = (float(x) for x in drawable([earned["median"], *earned["interval"]]))
-    baseline, logged = (float(x) for x in drawable([result["baseline"], result["behaviour"]["mean"]]))
+    earned = result.returns
+    level = 100 * earned.level
+    median, low, high = (float(x) for x in drawable([earned.median, *earned.interval]))
+    baseline, logged = (float(x) for x in drawable([result.baseline, result.behaviour.mean]))
     returns = _kept(episodes)
     worlds = _kept(drawable(episodes).mean(1)) if np.ndim(episodes) == 2 and np.size(episodes) else np.zeros(0)
     tails = np.quantile(returns, (0.005, 0.995)) if len(returns) else np.zeros(0)
@@ -151,10 +154,10 @@ def _name(axes: Axes, x: float, height: float, text: str, colour: str) -> None:
     axes.text(x, height, text, color=colour, ha=side, transform=axes.get_xaxis_transform())
 
 
-def calibration(result: dict[str, Any]) -> str:
+def calibration(worlds: ChosenWorlds) -> str:
     """E against V of every posterior setting; inside the wedge the worlds know how wrong they are."""
-    settings, chosen = result["posterior"]["settings"], result["posterior"]["chosen"]
-    points = drawable([(s["error"], s["spread"]) for s in settings]).reshape(-1, 2)
+    settings, chosen = worlds.settings, worlds.chosen
+    points = drawable([(s.error, s.spread) for s in settings]).reshape(-1, 2)
     points = np.where(points <= 0, np.nan, points)
     seen = _kept(points)
     low, high = (seen.min() / 2, seen.max() * 2) if len(seen) else (0.1, 10.0)
@@ -184,12 +187,12 @@ def calibration(result: dict[str, Any]) -> str:
     return svg("calibration", "Error against spread of every posterior tried", 350, 320, paint)
 
 
-def settings(result: dict[str, Any]) -> str:
+def settings(policy: SavedPolicy) -> str:
     """Every policy setting's return in held-out worlds and in its own, the best on top."""
-    tried, chosen = result["policy"]["settings"], result["policy"]["chosen"]
-    labels = differences(tried)
-    held = drawable([s["score"] for s in tried])
-    own = drawable([at_round(s["own"], s["best"]) for s in tried])
+    tried, chosen = policy.settings, policy.chosen
+    labels = differences([each.setting for each in tried])
+    held = drawable([s.score for s in tried])
+    own = drawable([at_round(s.own, s.best) for s in tried])
     order = sorted(range(len(tried)), key=lambda i: (np.isnan(held[i]), -np.nan_to_num(held[i])))
     order = order[:MOST] if chosen in order[:MOST] else [*order[: MOST - 1], chosen]
     rows = np.arange(len(order))
@@ -221,10 +224,10 @@ def at_round(values: Sequence[float], index: int) -> float:
     return values[index] if 0 <= index < len(values) else np.nan
 
 
-def planning(result: dict[str, Any]) -> str:
+def planning(policy: SavedPolicy) -> str:
     """Return of the chosen setting round by round, in the worlds it was trained in and in others."""
-    setting = result["policy"]["settings"][result["policy"]["chosen"]]
-    own, held, best = drawable(setting["own"]), drawable(setting["held"]), setting["best"]
+    setting = policy.settings[policy.chosen]
+    own, held, best = drawable(setting.own), drawable(setting.held), setting.best
     rounds = np.arange(1, len(held) + 1)
 
     def paint(figure: Figure) -> None:
@@ -246,15 +249,15 @@ def planning(result: dict[str, Any]) -> str:
     return svg("planning", "Predicted return over the rounds of planning", 350, 270, paint)
 
 
-def replay(result: dict[str, Any]) -> str | None:
+def replay(worlds: ChosenWorlds) -> str | None:
     """Error against spread of the worlds by steps ahead, under logged actions; None if nothing was replayed."""
-    curve = result["posterior"]["replay"]
-    if not curve or not curve["horizons"]:
+    curve = worlds.replay
+    if curve is None or not curve.horizons:
         return None
-    horizons = np.asarray(curve["horizons"])
-    scales = np.asarray(curve["scales"], dtype=float)
-    error, spread = drawable(curve["error"]), drawable(curve["spread"])
-    chosen = int(np.argmin(np.abs(scales - curve["scale"])))
+    horizons = np.asarray(curve.horizons)
+    scales = np.asarray(curve.scales, dtype=float)
+    error, spread = drawable(curve.error), drawable(curve.spread)
+    chosen = int(np.argmin(np.abs(scales - curve.scale)))
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
@@ -285,13 +288,35 @@ def replay(result: dict[str, Any]) -> str | None:
     return svg("replay", "Error and spread of the worlds by steps ahead", 350, 270, paint)
 
 
-def differing(tried: Sequence[dict[str, Any]]) -> list[str]:
+def terms(widths: Mapping[str, float]) -> str | None:
+    """How far each source of doubt alone would let the interval reach either way; None if there is none."""
+    shown_terms = {name: width for name, width in widths.items() if 0 < width <= LARGEST}
+    if not shown_terms:
+        return None
+    names = sorted(shown_terms, key=lambda name: shown_terms[name])
+    sizes = drawable([shown_terms[name] for name in names])
+
+    def paint(figure: Figure) -> None:
+        axes = figure.subplots()
+        axes.barh(np.arange(len(names)), sizes, color=BLUE, alpha=0.6, height=0.6)
+        for place, size in enumerate(sizes):
+            axes.annotate(number(size), (float(size), place), (4, 0), textcoords="offset points", va="center")
+        axes.set_yticks(np.arange(len(names)), names)
+        axes.set(xlabel="return, either way", xlim=(0, 1.15 * float(np.nanmax(sizes))))
+        axes.tick_params(left=False)
+        axes.spines["left"].set_visible(False)
+        plain_axis(axes.xaxis)
+
+    return svg("terms", "What widened the interval", 520, 60 + 26 * len(names), paint)
+
+
+def differing(tried: Sequence[Settings]) -> list[str]:
     """Names of the hyperparameters that are not the same in all settings."""
-    names = [n for n, value in tried[0].items() if n not in SCORES and not isinstance(value, (dict, list))]
+    names = [n for n, value in tried[0].items() if not isinstance(value, (dict, list, tuple))]
     return [name for name in names if len({repr(setting.get(name)) for setting in tried}) > 1]
 
 
-def differences(tried: Sequence[dict[str, Any]]) -> list[str]:
+def differences(tried: Sequence[Settings]) -> list[str]:
     """What tells each setting from the others in a few words, or else its number."""
     names = differing(tried)
     labels = [", ".join(f"{name} {shown(setting.get(name))}" for name in names) for setting in tried]
@@ -300,6 +325,6 @@ def differences(tried: Sequence[dict[str, Any]]) -> list[str]:
     return [f"setting {i + 1}" for i in range(len(tried))]
 
 
-def shown(value: Any) -> str:
+def shown(value: Value) -> str:
     """A hyperparameter as it was given."""
     return f"{value:g}" if isinstance(value, float) else number(value)

@@ -4,6 +4,7 @@
     from_json(Result, plain)   the same result; null where a float is due is not-a-number
 
 A field whose name in the JSON is another one (`return` is a word of Python's) has `key("return")` as metadata.
+A field whose name there is "" is left out of it.
 A field of several kinds (`Backtest | LeftOut`) is read as the one whose fields the JSON has.
 """
 
@@ -59,7 +60,8 @@ def from_json(kind: type[T], plain: Json, where: str = "") -> T:
 
 def _names(kind: type) -> dict[str, str]:
     """A dataclass's fields and their names in the JSON."""
-    return {each.name: each.metadata.get(KEY, each.name) for each in dataclasses.fields(kind)}
+    named = {each.name: each.metadata.get(KEY, each.name) for each in dataclasses.fields(kind)}
+    return {name: name_in_json for name, name_in_json in named.items() if name_in_json}
 
 
 def _read(kind: Any, plain: Json, where: str) -> object:

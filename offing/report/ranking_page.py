@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
 
+from ..value.support import OUTSIDE
+from ..wording import number, percent
 from . import figures
 from .figures import BLUE, LINE, MUTED, ORANGE, differing, shown
-from .page import FACTS, environment, pictures, support_rows
-from .verdict import OUTSIDE, number, percent
+from .page import FACTS, Table, environment, pictures, support_rows
+from .reports import TorelReport, TriedPolicy
 
 MOST = 40  # trials that a picture lists
 
 
-def ranking_page(result: dict[str, Any]) -> str:
+def ranking_page(result: TorelReport) -> str:
     """The HTML page of a ranking as `result.json` has it."""
-    best = result["trials"][result["chosen"]]
+    best = result.trials[result.chosen]
     drawn = {
         "ranking": lambda: ranking(result),
         "effects": lambda: effects(result),
-        "calibration": lambda: figures.calibration(result),
-        "replay": lambda: figures.replay(result),
+        "calibration": lambda: figures.calibration(result.posterior),
+        "replay": lambda: figures.replay(result.posterior),
     }
     return (
         environment()
@@ -31,21 +32,21 @@ def ranking_page(result: dict[str, Any]) -> str:
         .render(
             result=result,
             best=best,
-            setting=", ".join(f"{k.replace('_', ' ')} {shown(v)}" for k, v in best["setting"].items()),
+            setting=", ".join(f"{k.replace('_', ' ')} {shown(v)}" for k, v in best.setting.items()),
             sentences=sentences(result),
             reasons=reasons(result),
             **pictures(drawn),
             trials=_table(result),
-            support=support_rows(result["support"]),
+            support=support_rows(result.support),
             facts=_facts(result),
         )
     )
 
 
-def order(result: dict[str, Any]) -> list[int]:
+def order(result: TorelReport) -> list[int]:
     """The trials from best to worst; those that halving stopped come after those that it did not."""
-    trials = result["trials"]
-    return sorted(range(len(trials)), key=lambda i: (-trials[i]["share"], *_last(trials[i]["score"])))
+    trials = result.trials
+    return sorted(range(len(trials)), key=lambda i: (-trials[i].share, *_last(trials[i].score)))
 
 
 def _last(score: float | None) -> tuple[bool, float]:
@@ -53,20 +54,20 @@ def _last(score: float | None) -> tuple[bool, float]:
     return score is None, -(score or 0.0)
 
 
-def varied(trials: Sequence[dict[str, Any]]) -> list[str]:
+def varied(trials: Sequence[TriedPolicy]) -> list[str]:
     """Names of the hyperparameters in which trials of one planner differ, for all planners."""
     names: dict[str, None] = {}
-    for planner in dict.fromkeys(trial["planner"] for trial in trials):
-        names |= dict.fromkeys(differing([t["setting"] for t in trials if t["planner"] == planner]))
+    for planner in dict.fromkeys(trial.planner for trial in trials):
+        names |= dict.fromkeys(differing([t.setting for t in trials if t.planner == planner]))
     return list(names)
 
 
-def sentences(result: dict[str, Any]) -> list[str]:
+def sentences(result: TorelReport) -> list[str]:
     """What came first, by how much, and what the number is good for."""
-    best, alike = result["trials"][result["chosen"]], len(result["indistinguishable"])
+    best, alike = result.trials[result.chosen], len(result.indistinguishable)
     said = [
-        f"Of {len(result['trials'])} trials this one earns most in worlds learned from the log: "
-        f"{number(best['score'])}, where the logged behaviour earned {number(result['behaviour']['mean'])}."
+        f"Of {len(result.trials)} trials this one earns most in worlds learned from the log: "
+        f"{number(best.score)}, where the logged behaviour earned {number(result.behaviour.mean)}."
     ]
     if alike:
         others = "one other trial" if alike == 1 else f"{alike} other trials"
@@ -77,16 +78,16 @@ def sentences(result: dict[str, Any]) -> list[str]:
     return said
 
 
-def reasons(result: dict[str, Any]) -> list[dict[str, str]]:
+def reasons(result: TorelReport) -> list[dict[str, str]]:
     """Whether the ranking can be trusted, as questions with answers."""
-    loss, outside = result["pil"], result["support"]["outside"]
-    low, high = result["trials"][result["chosen"]]["interval"]
+    loss, outside = result.pil, result.support.outside
+    low, high = result.trials[result.chosen].interval
     yes = lambda good: "yes" if good else "no"
     return [
         {
             "question": "Do the worlds know how wrong they are?",
-            "answer": f"{loss['word']}: error {number(loss['error'])}, spread {number(loss['spread'])} nats.",
-            "kind": yes(loss["calibrated"]),
+            "answer": f"{loss.word}: error {number(loss.error)}, spread {number(loss.spread)} nats.",
+            "kind": yes(loss.calibrated),
         },
         {
             "question": "Does the chosen policy stay inside the log?",
@@ -95,34 +96,34 @@ def reasons(result: dict[str, Any]) -> list[dict[str, str]]:
         },
         {
             "question": "Does the log tell the settings apart?",
-            "answer": f"{len(result['indistinguishable'])} of {len(result['trials']) - 1} others reach into "
+            "answer": f"{len(result.indistinguishable)} of {len(result.trials) - 1} others reach into "
             f"{number(low)} to {number(high)}.",
-            "kind": yes(not result["indistinguishable"]),
+            "kind": yes(not result.indistinguishable),
         },
     ]
 
 
-def ranking(result: dict[str, Any]) -> str:
+def ranking(result: TorelReport) -> str:
     """Every trial's score with its interval, the best on top."""
-    trials = result["trials"]
+    trials = result.trials
     placed = order(result)[:MOST]
-    placed = placed if result["chosen"] in placed else [*placed[:-1], result["chosen"]]
+    placed = placed if result.chosen in placed else [*placed[:-1], result.chosen]
     rows = np.arange(len(placed))
-    score = figures.drawable([trials[i]["score"] for i in placed])
-    ends = figures.drawable([trials[i]["interval"] for i in placed])
-    labels = [f"{place + 1} {trials[i]['planner']}" for place, i in enumerate(placed)]
+    score = figures.drawable([trials[i].score for i in placed])
+    ends = figures.drawable([trials[i].interval for i in placed])
+    labels = [f"{place + 1} {trials[i].planner}" for place, i in enumerate(placed)]
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
         figures.grid(axes, "x")
         axes.hlines(rows, ends[:, 0], ends[:, 1], color=LINE, linewidth=3)
-        colours = [ORANGE if i == result["chosen"] else BLUE for i in placed]
+        colours = [ORANGE if i == result.chosen else BLUE for i in placed]
         axes.scatter(score, rows, s=30, c=colours, zorder=3)
-        axes.axvline(result["behaviour"]["mean"], color=MUTED, linestyle="--", linewidth=1.2)
+        axes.axvline(result.behaviour.mean, color=MUTED, linestyle="--", linewidth=1.2)
         axes.set_yticks(rows, labels)
         axes.set(
             xlabel="predicted return (dashed: logged behaviour)",
-            xlim=figures.limits([*score, *ends.ravel(), result["behaviour"]["mean"]]),
+            xlim=figures.limits([*score, *ends.ravel(), result.behaviour.mean]),
             ylim=(len(rows) - 0.4, -0.6),
         )
         axes.tick_params(left=False)
@@ -132,20 +133,20 @@ def ranking(result: dict[str, Any]) -> str:
     return figures.svg("ranking", "Every trial's predicted return", 520, 70 + 18 * len(rows), paint)
 
 
-def effects(result: dict[str, Any]) -> str | None:
+def effects(result: TorelReport) -> str | None:
     """For every hyperparameter that differs, scores against its values; None if nothing was varied."""
-    trials = [trial for trial in result["trials"] if trial["share"] == 1.0]
+    trials = [trial for trial in result.trials if trial.share == 1.0]
     names = varied(trials)[:6]
     if not names:
         return None
-    score = figures.drawable([trial["score"] for trial in trials])
+    score = figures.drawable([trial.score for trial in trials])
 
     def paint(figure: Figure) -> None:
         panels = np.atleast_1d(figure.subplots(1, len(names), sharey=True))
         for axes, name in zip(panels, names, strict=True):
-            has = [i for i, trial in enumerate(trials) if name in trial["setting"]]
-            values = [trials[i]["setting"][name] for i in has]
-            kinds = sorted(set(values))
+            has = [i for i, trial in enumerate(trials) if name in trial.setting]
+            values = [trials[i].setting[name] for i in has]
+            kinds = sorted(set(values), key=lambda value: (isinstance(value, str), value))
             at = np.array([kinds.index(value) for value in values])
             figures.grid(axes, "y")
             axes.scatter(at, score[has], s=14, color=BLUE, alpha=0.5)
@@ -159,25 +160,23 @@ def effects(result: dict[str, Any]) -> str | None:
     return figures.svg("effects", "What each hyperparameter changes", 180 * len(names) + 60, 220, paint)
 
 
-def _table(result: dict[str, Any]) -> dict[str, Any]:
-    trials, placed = result["trials"], order(result)
+def _table(result: TorelReport) -> Table:
+    trials, placed = result.trials, order(result)
     names = varied(trials)
     rows = []
     for i in placed:
         trial = trials[i]
-        low, high = trial["interval"]
-        cells = [shown(trial["setting"][name]) if name in trial["setting"] else "" for name in names]
-        rows.append(
-            [trial["planner"], *cells, str(trial["seed"]), number(trial["score"]), number(low), number(high)]
-        )
+        low, high = trial.interval
+        cells = [shown(trial.setting[name]) if name in trial.setting else "" for name in names]
+        rows.append([trial.planner, *cells, str(trial.seed), number(trial.score), number(low), number(high)])
     head = ["planner", *(name.replace("_", " ") for name in names), "seed", "score", "low", "high"]
-    return {"head": head, "rows": rows, "chosen": placed.index(result["chosen"])}
+    return Table(head, rows, placed.index(result.chosen))
 
 
-def _facts(result: dict[str, Any]) -> list[tuple[str, str]]:
-    facts = [(label, str(result[name])) for name, label in FACTS.items() if result.get(name) is not None]
-    tried = f"{len(result['posterior']['settings'])} of the posterior, {len(result['trials'])} trials"
-    more = [("rows", number(result["rows"])), ("settings tried", tried), ("seconds", number(result["seconds"]))]
-    if result["saved"]:
-        more.append(("updates that halving spared", percent(result["saved"])))
+def _facts(result: TorelReport) -> list[tuple[str, str]]:
+    facts = [(label, str(getattr(result, name))) for name, label in FACTS.items()]
+    tried = f"{len(result.posterior.settings)} of the posterior, {len(result.trials)} trials"
+    more = [("rows", number(result.rows)), ("settings tried", tried), ("seconds", number(result.seconds))]
+    if result.saved:
+        more.append(("updates that halving spared", percent(result.saved)))
     return [*facts, *more]

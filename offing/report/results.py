@@ -1,34 +1,53 @@
-"""What a system found, on disk: the policy, the worlds, the numbers and the page; whole or not at all."""
+"""What a system came to, on disk: the policy, the worlds, the numbers and the page; whole or not at all."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from scipy import stats
 
 from .. import hypers
 from .. import planner as planners
+from ..data.columns import Columns
 from ..tune.choose import PosteriorChoice
 from ..tune.systems import Result
 from ..types import BadInput, Policy, Posterior, Task
 from ..value.estimate import ValueEstimate
 from ..value.policies import FORMS, described, same_actions
 from ..value.predictive import Predictive
+from ..wording import number
+from .jsonable import Json, to_json
 from .page import page
+from .reports import (
+    CandidateReport,
+    Earned,
+    Facts,
+    Predicted,
+    Ruling,
+    SavedPolicy,
+    SorelReport,
+    TorelReport,
+    TriedPlan,
+)
 from .store import (
-    actions_dict,
-    actions_of,
+    chosen_worlds,
     drop_others,
     keep,
-    pil_dict,
+    loss_report,
+    name_of,
+    pack,
     read_json,
-    replay_dict,
+    read_report,
     save_posterior,
+    task_of,
+    task_report,
     unpack,
     write,
     write_json,
@@ -39,179 +58,228 @@ RESULT = "result.json"
 PAGE = "report.html"
 
 
-def found(out: Path) -> dict[str, Any] | None:
-    """The result in a folder, or None if there is none."""
-    return read_json(out / RESULT)
+def found(out: Path) -> SorelReport | TorelReport | None:
+    """The report of SOReL or TOReL in a folder, or None if there is none."""
+    plain = read_json(out / RESULT)
+    kind = TorelReport if isinstance(plain, dict) and plain.get("system") == "torel" else SorelReport
+    return cast(SorelReport | TorelReport | None, read_report(kind, out / RESULT))
 
 
-def save_result(
-    out: Path, result: Result, ruling: Verdict, baseline: float | None, level: float, facts: dict[str, Any]
-) -> dict[str, Any]:
-    """Writes posterior, policy, episodes and page, then `result.json`: a result exists once that does."""
-    task, plans = result.worlds.task, result.policy
-    save_posterior(out, result.posterior._replace(picked=result.worlds), facts)
-    episodes = keep_episodes(out, result.predicted)
+def plain_report(out: Path) -> dict[str, Json]:
+    """The same as plain JSON; empty if there is none."""
+    return cast(dict[str, Json], to_json(found(out))) or {}
+
+
+def sorel_report(
+    result: Result, ruling: Verdict, baseline: float | None, level: float, facts: Facts, columns: Columns
+) -> SorelReport:
+    """What SOReL came to, as `result.json` has it."""
+    plans = result.policy
     mark = result.behaviour.mean if baseline is None else baseline
     stderr = result.behaviour.stderr if baseline is None else 0.0
     tried = [
-        {
-            **hypers.asdict(point),
-            "score": score,
-            "own": np.asarray(planned.own).tolist(),
-            "held": np.asarray(planned.held).tolist(),
-            "best": int(planned.best),
-        }
+        TriedPlan(
+            setting=hypers.asdict(point),
+            score=score,
+            own=tuple(np.asarray(planned.own, float).tolist()),
+            held=tuple(np.asarray(planned.held, float).tolist()),
+            best=int(planned.best),
+        )
         for point, score, planned in zip(plans.points, plans.scores, plans.planned, strict=True)
     ]
-    policy = policy_dict(out, result.picked, plans.planner, tried, plans.index, result.worlds)
-    told = {
-        "system": result.system,
-        "promise": result.promise,
-        **facts,
-        "posterior": choice_dict(result.posterior, result.worlds),
-        "policy": policy,
-        "pil": pil_dict(result.pil, task, whole=True),
-        **predicted_dict(result.predicted, level),
-        "episodes": episodes,
-        "behaviour": result.behaviour._asdict(),
-        "baseline": mark,
-        "probability": result.predicted.returns.above(mark, stderr),
-        "verdict": {"word": ruling.word, "reasons": list(ruling.reasons)},
-        "notes": list(result.notes),
-        "online_samples": 0,
-    }
-    write(out / PAGE, page(told, np.asarray(result.predicted.returns.returns)).encode())
-    write_json(out / RESULT, told)
-    drop_others(out, "policy", policy["arrays"])
-    drop_others(out, "episodes", episodes)
-    return told
+    return SorelReport(
+        **{**vars(facts), "notes": tuple(result.notes)},
+        system=result.system,
+        promise=result.promise,
+        posterior=chosen_worlds(result.posterior, result.worlds),
+        planned=saved_policy(result.picked, plans.planner, tried, plans.index, result.worlds, columns),
+        pil=loss_report(result.pil, result.worlds.task, whole=True),
+        value=earned(result.predicted.value, level),
+        returns=earned(result.predicted.returns, level),
+        length=result.predicted.length,
+        support=result.predicted.support,
+        episodes=name_of("episodes", pack(episodes_of(result.predicted))),
+        behaviour=result.behaviour,
+        candidates=()
+        if plans.field is None
+        else tuple(CandidateReport(**vars(r)) for r in plans.field.rows(level)),
+        baseline=mark,
+        probability=result.predicted.returns.above(mark, stderr),
+        ruling=Ruling(word=ruling.word, reasons=ruling.reasons),
+    )
 
 
-def keep_episodes(out: Path, predicted: Predictive) -> str:
-    """Writes what the imagined episodes earned, and says under which name."""
-    return keep(out, "episodes", {"return": predicted.returns.returns, "value": predicted.value.returns})
+def save_result(out: Path, result: Result, report: SorelReport) -> None:
+    """Writes posterior, policy, episodes and page, then `result.json`: a result exists once that does."""
+    save_posterior(out, result.posterior._replace(picked=result.worlds), facts_of(report))
+    save_parts(out, result.picked, result.predicted)
+    write(out / PAGE, page(report, np.asarray(result.predicted.returns.returns)).encode())
+    write_json(out / RESULT, report)
+    drop_parts(out, report)
 
 
-def choice_dict(choice: PosteriorChoice, worlds: Posterior) -> dict[str, Any]:
-    """The settings of worlds that were tried, and the chosen one's, as JSON."""
-    return {
-        "settings": [
-            {**hypers.asdict(point), "nll": nll, **pil_dict(score, worlds.task)}
-            for point, nll, score in zip(choice.points, choice.nll, choice.scores, strict=True)
-        ],
-        "chosen": choice.index,
-        "replay": replay_dict(choice.replay),
-        "noise_scale": float(np.mean(choice.share)),
-    }
+def save_parts(out: Path, policy: Policy, predicted: Predictive) -> None:
+    """Writes the arrays of a policy, and what its imagined episodes earned."""
+    keep(out, "episodes", episodes_of(predicted))
+    keep(out, "policy", params_of(policy))
 
 
-def policy_dict(
-    out: Path, policy: Policy, planner: str, tried: list[dict[str, Any]], index: int, worlds: Posterior
-) -> dict[str, Any]:
-    """Writes the policy's arrays; what `load_policy` needs beside them, as JSON."""
-    task = worlds.task
-    params = {f"a{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(policy.params))}
-    return {
-        "planner": planner,
-        "settings": tried,
-        "chosen": index,
-        "arrays": keep(out, "policy", params),
-        "width": int(worlds.starts.shape[1]),
-        "task": {"horizon": task.horizon, "discount": task.discount, "actions": actions_dict(task.actions)},
-    }
+def drop_parts(out: Path, report: Predicted) -> None:
+    """Removes what earlier runs kept in a folder."""
+    drop_others(out, "policy", report.planned.arrays)
+    drop_others(out, "episodes", report.episodes)
 
 
-def predicted_dict(predicted: Predictive, level: float) -> dict[str, Any]:
-    """What a policy will earn, and how far its episodes strayed, as JSON."""
-    return {
-        "value": value_dict(predicted.value, level),
-        "return": value_dict(predicted.returns, level),
-        "length": predicted.length,
-        "support": predicted.support._asdict(),
-    }
+def facts_of(report: Facts) -> Facts:
+    """The facts of a report alone."""
+    return Facts(**{name: getattr(report, name) for name in Facts.__dataclass_fields__})
 
 
-def value_dict(estimate: ValueEstimate, level: float) -> dict[str, Any]:
-    """A ValueEstimate as JSON."""
-    return {
-        "median": estimate.median,
-        "mean": estimate.mean,
-        "interval": list(estimate.interval(level)),
-        "level": level,
-        "epistemic": estimate.epistemic,
-        "aleatoric": estimate.aleatoric,
-        "stderr": estimate.stderr,
-        "range": list(estimate.range),
-        "starts": float(np.sqrt(estimate.starts)),
-        "gap": estimate.gap,
-        "common": estimate.common,
-        "rare": estimate.rare,
-        "less": estimate.less,
-        "more": estimate.more,
-        "widen": estimate.widen,
-        "worlds": estimate.worlds.tolist(),
-    }
+def episodes_of(predicted: Predictive) -> dict[str, np.ndarray]:
+    """What the imagined episodes earned, as it is kept."""
+    return {"return": np.asarray(predicted.returns.returns), "value": np.asarray(predicted.value.returns)}
+
+
+def params_of(policy: Policy) -> dict[str, np.ndarray]:
+    """The policy's arrays, as they are kept."""
+    return {f"a{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(policy.params))}
+
+
+def saved_policy(
+    policy: Policy, planner: str, tried: Sequence[TriedPlan], index: int, worlds: Posterior, columns: Columns
+) -> SavedPolicy:
+    """What `load_policy` needs beside the arrays."""
+    return SavedPolicy(
+        planner=planner,
+        settings=tuple(tried),
+        chosen=index,
+        arrays=name_of("policy", pack(params_of(policy))),
+        width=int(worlds.starts.shape[1]),
+        task=task_report(worlds.task),
+        columns=columns.to_json() if columns.obs else None,
+    )
+
+
+def earned(estimate: ValueEstimate, level: float) -> Earned:
+    """A ValueEstimate as reports have it; `estimate_of` reads it back."""
+    return Earned(
+        median=estimate.median,
+        mean=estimate.mean,
+        interval=estimate.interval(level),
+        level=level,
+        epistemic=estimate.epistemic,
+        aleatoric=estimate.aleatoric,
+        stderr=estimate.stderr,
+        range=estimate.range,
+        worlds=tuple(estimate.worlds.tolist()),
+        terms=interval_terms(estimate, level),
+        fields={name: value for name, value in estimate._asdict().items() if name != "returns"},
+    )
+
+
+def estimate_of(report: Earned, returns: np.ndarray) -> ValueEstimate:
+    """The estimate again: its returns, and what else the truth may differ by."""
+    known = {name: value for name, value in report.fields.items() if name in ValueEstimate._fields}
+    if "bounds" in known:
+        low, high = cast(tuple[float, float], known["bounds"])
+        known["bounds"] = (-np.inf if np.isnan(low) else low, np.inf if np.isnan(high) else high)
+    return ValueEstimate(returns, **known)  # type: ignore[arg-type]
+
+
+def interval_terms(estimate: ValueEstimate, level: float) -> dict[str, float]:
+    """Half of the interval's width that each source of doubt alone would make, by what it is."""
+    known = getattr(estimate, "terms", None)  # standard deviations by name, where the estimate says them itself
+    if known is None:
+        between = (
+            np.sqrt(np.var(estimate.worlds, ddof=1) * (1 + 1 / estimate.members)) if estimate.members > 1 else 0
+        )
+        gap = (1 + estimate.common) * estimate.gap if estimate.gap > 0 else -estimate.gap / np.sqrt(2)
+        known = {
+            "the worlds disagree": float(between),
+            "the worlds are surer than they are right": float(between * np.sqrt(max(estimate.widen**2 - 1, 0))),
+            "the log shows few starts": float(np.sqrt(estimate.starts)),
+            "the plan uses errors of its own worlds": float(gap),
+            "rare episodes that were not imagined": float(estimate.rare),
+        }
+    times = float(stats.t.ppf(0.5 + level / 2, max(estimate.members - 1, 1)))
+    terms = {str(name): times * float(std) for name, std in dict(known).items()}
+    unknown = (float(getattr(estimate, "more", 0.0)) - float(getattr(estimate, "less", 0.0))) / 2
+    return {**terms, "episodes that left what the log knows": unknown} if unknown else terms
 
 
 def load_policy(out: str | os.PathLike[str]) -> tuple[Policy, Task]:
     """The policy that `offing sorel` or `offing torel` left in a folder, and the task that it is for."""
+    policy, task, *_ = load_with_columns(out)
+    return policy, task
+
+
+def load_with_columns(out: str | os.PathLike[str]) -> tuple[Policy, Task, int, Columns]:
+    """The same, with the width of its observations and the columns that it reads and writes."""
     folder = Path(out)
-    told = found(folder)
-    if told is None:
-        raise BadInput(f"{folder}: holds no finished result ({RESULT} is missing)")
+    damaged = BadInput(f"{folder}: the policy in it is damaged or of another version")
     try:
-        kept = told["policy"]
-        planner = planners.get(kept["planner"])
-        given = kept["settings"][kept["chosen"]]
+        report = found(folder)
+    except BadInput as error:
+        raise damaged from error
+    if report is None:
+        raise BadInput(f"{folder}: holds no finished result ({RESULT} is missing)")
+    kept = report.planned
+    try:
+        planner = planners.get(kept.planner)
         names = set(hypers.names(planner.Hypers))
-        setting = planner.Hypers(**{name: value for name, value in given.items() if name in names})
-        task = Task(kept["task"]["horizon"], kept["task"]["discount"], actions_of(kept["task"]["actions"]))
-        blank = planner.blank(setting, kept["width"], task)
-        arrays = unpack(folder / kept["arrays"])
+        setting = planner.Hypers(**{name: value for name, value in kept.setting.items() if name in names})
+        if kept.task is None:
+            raise ValueError("task")
+        task = task_of(kept.task)
+        blank = planner.blank(setting, kept.width, task)
+        arrays = unpack(folder / kept.arrays)
         leaves = [jnp.asarray(arrays[f"a{i}"]) for i in range(len(arrays))]
         shapes = [leaf.shape for leaf in jax.tree.leaves(blank.params)]
         if [leaf.shape for leaf in leaves] != shapes:
             raise ValueError("shapes")
-        return replace(blank, params=jax.tree.unflatten(jax.tree.structure(blank.params), leaves)), task
+        policy = replace(blank, params=jax.tree.unflatten(jax.tree.structure(blank.params), leaves))
+        return policy, task, kept.width, Columns() if kept.columns is None else Columns.from_json(kept.columns)
     except (OSError, ValueError, KeyError, TypeError, IndexError):
-        raise BadInput(f"{folder}: the policy in it is damaged or of another version") from None
+        raise damaged from None
 
 
-def summary(told: dict[str, Any], out: Path) -> list[str]:
+def summary(report: SorelReport, out: Path | None = None) -> list[str]:
     """What was found, in sentences, the verdict last."""
-    earned, loss = told["return"], told["pil"]
-    low, high = earned["interval"]
-    tried = (
-        f"{len(told['posterior']['settings'])} worlds' and {len(told['policy']['settings'])} planners' settings"
-    )
+    gained, loss = report.returns, report.pil
+    low, high = gained.interval
+    tried = f"{len(report.posterior.settings)} worlds' and {len(report.planned.settings)} planners' settings"
+    where = "" if out is None else f"{out / PAGE}  "
     return [
-        f"{told['data']}: {told['rows']:,} rows, seed {told['seed']}, {tried} ({told['scale']}), "
-        f"{told['seconds']:.0f} s",
-        f"PIL {loss['total']:.3g} nats a step = error {loss['error']:.3g} + spread {loss['spread']:.3g}: "
-        f"{loss['word']}",
-        f"predicted return {earned['median']:,.1f}, with {earned['level']:.0%} probability between {low:,.1f} and "
-        f"{high:,.1f}; logged behaviour {told['behaviour']['mean']:,.1f}",
-        *(f"note: {note}" for note in told["notes"]),
-        f"verdict: {told['verdict']['word']}",
-        *(f"  {reason}" for reason in told["verdict"]["reasons"]),
-        f"{out / PAGE}  online samples used: {told['online_samples']}",
+        f"{report.data}: {report.rows:,} rows, seed {report.seed}, {tried} ({report.scale}), "
+        f"{report.seconds:.0f} s",
+        f"PIL {loss.total:.3g} nats per step = error {loss.error:.3g} + spread {loss.spread:.3g}: {loss.word}",
+        f"predicted return {gained.median:,.1f}, with {gained.level:.0%} probability between {low:,.1f} and "
+        f"{high:,.1f}; logged behaviour {number(report.behaviour.mean)}",
+        *(f"note: {note}" for note in report.notes),
+        f"verdict: {report.ruling.word}",
+        *(f"  {reason}" for reason in report.ruling.reasons),
+        f"{where}online samples used: {report.online_samples}",
     ]
 
 
-def save_play(out: Path, played: dict[str, Any]) -> None:
+def save_play(out: Path, played: object) -> None:
     """`play.json` beside the result that it checks."""
     write_json(out / "play.json", played)
+
+
+def choice_dict(choice: PosteriorChoice, worlds: Posterior) -> Json:
+    """The settings of worlds that were tried, as JSON."""
+    return to_json(chosen_worlds(choice, worlds))
 
 
 def finished_policy(path: str, task: Task, width: int) -> Policy:
     """The policy of a finished run, by its folder or a file in it; BadInput if it is another task's."""
     folder = Path(path) if Path(path).is_dir() else Path(path).parent
-    told = found(folder) or {}
-    mine = (RESULT, told.get("policy", {}).get("arrays"))
+    report = found(folder)
+    mine = (RESULT, "" if report is None else report.planned.arrays)
     if folder != Path(path) and Path(path).name not in mine:
         raise BadInput(f"{path}: is no policy; give {FORMS}")
-    policy, theirs = load_policy(folder)
-    seen = told["policy"]["width"]
+    policy, theirs, seen, _ = load_with_columns(folder)
     if seen != width or not same_actions(theirs.actions, task.actions):
         its = f"is for observations of {seen} numbers and {described(theirs.actions)}"
         raise BadInput(f"{path}: {its}; the log has {width} numbers and {described(task.actions)}")

@@ -9,19 +9,32 @@ import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Protocol, TypeVar
 
 import numpy as np
 
 from .. import hypers
 from ..pil import PIL
 from ..posterior import models
-from ..posterior.replay import Replay
 from ..tune.choose import PosteriorChoice
 from ..types import BadInput, Box, Discrete, Posterior, Saved, Task, WorldModel
+from .jsonable import Json, from_json, to_json
+from .reports import (
+    ChosenWorlds,
+    Curve,
+    Facts,
+    Loss,
+    PosteriorReport,
+    SavedWorlds,
+    Space,
+    TaskReport,
+    TriedWorlds,
+    upgraded,
+)
 
 RESULT = "posterior.json"
 WORK = ".work"
+Report = TypeVar("Report")
 
 
 def write(path: Path, content: bytes) -> None:
@@ -72,9 +85,14 @@ def unpack(path: Path) -> dict[str, np.ndarray]:
 def keep(out: Path, kind: str, arrays: Mapping[str, np.ndarray]) -> str:
     """Writes arrays under a name that their content gives them, and says it."""
     content = pack(arrays)
-    name = f"{kind}-{hashlib.sha256(content).hexdigest()[:12]}.npz"
+    name = name_of(kind, content)
     write(out / name, content)
     return name
+
+
+def name_of(kind: str, content: bytes) -> str:
+    """The file name that its content gives it."""
+    return f"{kind}-{hashlib.sha256(content).hexdigest()[:12]}.npz"
 
 
 def drop_others(out: Path, kind: str, name: str) -> None:
@@ -84,7 +102,7 @@ def drop_others(out: Path, kind: str, name: str) -> None:
             old.unlink(missing_ok=True)
 
 
-def read_json(path: Path) -> dict[str, Any] | None:
+def read_json(path: Path) -> Json:
     """What a result says, or None if there is none."""
     try:
         return json.loads(path.read_text())
@@ -94,8 +112,9 @@ def read_json(path: Path) -> dict[str, Any] | None:
         raise BadInput(f"{path}: damaged; remove it to run again") from None
 
 
-def write_json(path: Path, told: Mapping[str, Any]) -> None:
-    write(path, (json.dumps(told, indent=1) + "\n").encode())
+def write_json(path: Path, report: object) -> None:
+    """A report, or anything plain, as strict JSON."""
+    write(path, (json.dumps(to_json(report), indent=1, allow_nan=False) + "\n").encode())
 
 
 class Folder:
@@ -122,102 +141,148 @@ class Folder:
             self.path.parent.rmdir()
 
 
-def identity(fingerprint: str, seed: int, settings: Sequence[Any], version: str, *more: Any) -> str:
+def identity(fingerprint: str, seed: int, settings: Sequence[object], version: str, *more: object) -> str:
     """What makes two runs the same one: the log, the seed, the settings, the version, and what else was asked."""
     asked = json.dumps([fingerprint, seed, [hypers.asdict(s) for s in settings], version, *more], sort_keys=True)
     return hashlib.sha256(asked.encode()).hexdigest()[:16]
 
 
-def finished(out: Path) -> dict[str, Any] | None:
-    """The result in a folder, or None if there is none."""
-    return read_json(out / RESULT)
+def finished(out: Path) -> PosteriorReport | None:
+    """The report in a folder, or None if there is none."""
+    return read_report(PosteriorReport, out / RESULT)
 
 
-def save_posterior(out: Path, choice: PosteriorChoice, facts: dict[str, Any]) -> dict[str, Any]:
+def save_posterior(out: Path, choice: PosteriorChoice, facts: Facts) -> PosteriorReport:
     """Writes the arrays, then `posterior.json`, which names them: a result exists once the JSON does."""
-    posterior = choice.picked
-    saved = choice.model.save(posterior)
-    arrays = keep(out, "posterior", saved.arrays)
-    task = posterior.task
-    space = actions_dict(task.actions)
-    result = {
-        **facts,
-        "settings": [
-            {**hypers.asdict(point), "nll": nll, **pil_dict(score, task)}
-            for point, nll, score in zip(choice.points, choice.nll, choice.scores, strict=True)
-        ],
-        "chosen": choice.index,
-        "reference": choice.reference,
-        "pil": pil_dict(choice.pil, task, whole=True),
-        "noise_scale": float(np.mean(choice.share)),
-        "chance": choice.share.tolist(),
-        "replay": replay_dict(choice.replay),
-        "notes": list(choice.notes),
-        "world": {
-            "arrays": arrays,
-            "model": choice.model.name,
-            "rest": saved.rest,
-            "folds": posterior.folds,
-            "members": posterior.members,
-            "task": {"horizon": task.horizon, "discount": task.discount, "actions": space},
-        },
-        "online_samples": 0,
-    }
-    write_json(out / RESULT, result)
+    arrays = keep(out, "posterior", choice.model.save(choice.picked).arrays)
+    report = posterior_report(choice, facts)
+    write_json(out / RESULT, report)
     drop_others(out, "posterior", arrays)
-    return result
+    return report
 
 
-def pil_dict(score: PIL, task: Task, whole: bool = False) -> dict[str, Any]:
-    """A PIL as JSON: sums, and with `whole` each output's numbers too."""
-    sums = {
-        "error": score.e,
-        "spread": score.v,
-        "noise": float(np.mean(score.noise)),
-        "total": score.total,
-        "imbalance": score.imbalance,
-        "calibrated": score.calibrated,
-        "units": score.units,
-        "word": score.word,
-        "bound": score.bound(task.discount)._asdict(),
-    }
-    if not whole:
-        return sums
+def posterior_report(choice: PosteriorChoice, facts: Facts) -> PosteriorReport:
+    """What a choice of worlds came to, as `posterior.json` has it."""
+    posterior, worlds = choice.picked, chosen_worlds(choice, choice.picked)
+    kept = choice.model.save(posterior)
+    saved = SavedWorlds(
+        arrays=name_of("posterior", pack(kept.arrays)),
+        model=choice.model.name,
+        rest=kept.rest,
+        folds=posterior.folds,
+        members=posterior.members,
+        task=task_report(posterior.task),
+    )
+    return PosteriorReport(
+        **{**vars(facts), "notes": tuple(choice.notes)},
+        settings=worlds.settings,
+        chosen=worlds.chosen,
+        reference=choice.reference,
+        pil=loss_report(choice.pil, posterior.task, whole=True),
+        noise_scale=worlds.noise_scale,
+        replay=worlds.replay,
+        chance=tuple(np.asarray(choice.share, float).tolist()),
+        world=saved,
+    )
+
+
+def chosen_worlds(choice: PosteriorChoice, worlds: Posterior) -> ChosenWorlds:
+    """The settings of worlds that were tried, and the chosen one's."""
+    tried = tuple(
+        TriedWorlds(**vars(loss_report(score, worlds.task)), setting=hypers.asdict(point), nll=nll)
+        for point, nll, score in zip(choice.points, choice.nll, choice.scores, strict=True)
+    )
+    curve = None if choice.replay is None else from_json(Curve, to_json(choice.replay))
+    return ChosenWorlds(
+        settings=tried, chosen=choice.index, replay=curve, noise_scale=float(np.mean(choice.share))
+    )
+
+
+def loss_report(score: PIL, task: Task, whole: bool = False) -> Loss:
+    """A PIL's sums, and with `whole` each output's numbers too."""
     outputs = {
-        name: np.asarray(getattr(score, name)).tolist()
-        for name in PIL._fields
-        if name not in ("members", "between_fold_variance", "units")
+        name: tuple(np.asarray(getattr(score, name)).tolist())
+        for name in (PIL._fields if whole else ())
+        if np.ndim(getattr(score, name)) == 1
     }
-    return {**sums, "outputs": outputs, "released": score.released}
+    return Loss(
+        error=score.e,
+        spread=score.v,
+        noise=float(np.mean(score.noise)),
+        total=score.total,
+        imbalance=score.imbalance,
+        calibrated=bool(score.calibrated),
+        units=int(score.units),
+        word=score.word,
+        bound=score.bound(task.discount),
+        outputs=outputs,
+        released=score.released if whole else {},
+    )
 
 
-def actions_dict(actions: Box | Discrete) -> dict[str, Any]:
-    """A space of actions as JSON; `actions_of` reads it back."""
-    return {"choices": actions.n} if isinstance(actions, Discrete) else actions._asdict()
+def pil_dict(score: PIL, task: Task, whole: bool = False) -> Json:
+    """A PIL as JSON."""
+    return to_json(loss_report(score, task, whole))
 
 
-def actions_of(given: dict[str, Any]) -> Box | Discrete:
-    return Discrete(given["choices"]) if "choices" in given else Box(tuple(given["low"]), tuple(given["high"]))
+def task_report(task: Task) -> TaskReport:
+    """A task as reports have it; `task_of` reads it back."""
+    box = task.actions
+    space = Space(choices=box.n) if isinstance(box, Discrete) else Space(low=tuple(box.low), high=tuple(box.high))
+    return TaskReport(horizon=task.horizon, discount=task.discount, actions=space)
 
 
-def replay_dict(curve: Replay | None) -> dict[str, Any] | None:
-    return None if curve is None else {name: np.asarray(v).tolist() for name, v in curve._asdict().items()}
+def task_of(report: TaskReport) -> Task:
+    space = report.actions
+    actions = Box(space.low, space.high) if space.choices is None else Discrete(space.choices)
+    return Task(report.horizon, report.discount, actions)
+
+
+def read_report(kind: type[Report], path: Path) -> Report | None:
+    """The report in a file, or None if there is none; BadInput if it is something else."""
+    plain = read_json(path)
+    return None if plain is None else from_json(kind, upgraded(plain), str(path))
 
 
 def load_posterior(out: str | os.PathLike[str], model: WorldModel | None = None) -> Posterior:
     """The posterior that `offing posterior` left in a folder; `model` is needed if it is nobody's by name."""
     folder = Path(out)
-    result = finished(folder)
-    if result is None:
+    report = finished(folder)
+    if report is None:
         raise BadInput(f"{folder}: holds no finished posterior ({RESULT} is missing)")
     try:
-        world = result["world"]
-        arrays = unpack(folder / world["arrays"])
-        task = world["task"]
-        known = Task(task["horizon"], task["discount"], actions_of(task["actions"]))
-        model = model or models.get(world["model"])
-        return model.load(Saved(arrays, world["rest"]), known)
+        world = report.world
+        saved = Saved(unpack(folder / world.arrays), world.rest)
+        return (model or models.get(world.model)).load(saved, task_of(world.task))
     except BadInput as error:
         raise BadInput(f"{folder}: {error}") from None
     except (OSError, ValueError, KeyError, TypeError):
         raise BadInput(f"{folder}: the posterior in it is damaged or of another version") from None
+
+
+# ---- as a table
+
+
+class Table(Protocol):
+    """A DataFrame of pandas, or an Arrow table where pandas is not installed."""
+
+    def __len__(self) -> int: ...
+
+
+def frame(columns: Mapping[str, list[object]]) -> Table:
+    """Columns as a DataFrame of pandas, or as an Arrow table where pandas is not installed."""
+    try:
+        import pandas
+    except ImportError:
+        pass
+    else:
+        return pandas.DataFrame(dict(columns))
+    try:
+        import pyarrow
+    except ImportError:
+        raise BadInput("to_frame: needs pandas or pyarrow; pip install pandas") from None
+    return pyarrow.table({name: [_cell(x) for x in column] for name, column in columns.items()})
+
+
+def _cell(value: object) -> object:
+    return str(value) if isinstance(value, (tuple, dict)) else value

@@ -5,14 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import numpy as np
 
 from .. import __version__
 from ..data.columns import Columns, plain_columns
-from ..report.results import found, load_policy
+from ..report.jsonable import to_json
+from ..report.results import found, load_with_columns
 from ..report.store import pack, write
 from ..types import BadInput, Box, Discrete, Policy
 from .c import c_files, identifier
@@ -49,12 +50,10 @@ class Shipment(NamedTuple):
 
 def shipment(folder: Path) -> Shipment:
     """The policy that `offing sorel` or `torel` left in a folder, ready to be written."""
-    policy, task = load_policy(folder)
-    report = found(folder) or {}
-    width = int(report["policy"]["width"])
-    kept = report.get("columns")
-    columns = Columns.from_json(kept) if kept else plain_columns(width, task.actions)
-    return shipped(policy, width, task.actions, columns, about(report), str(folder))
+    policy, task, width, columns = load_with_columns(folder)
+    columns = columns if columns.obs else plain_columns(width, task.actions)
+    plain = to_json(found(folder))
+    return shipped(policy, width, task.actions, columns, about(cast(dict[str, Any], plain)), str(folder))
 
 
 def shipped(

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from ..report.results import PAGE, found
+from ..report.results import PAGE, plain_report
 from ..types import BadInput
 from .export import shipment, write_shipment
 
@@ -24,7 +24,7 @@ def log_run(folder: Path, experiment: str = "offing") -> str:
     runtime = importlib.util.find_spec("offing_runtime")
     if runtime is None or not runtime.submodule_search_locations:
         raise BadInput("--to mlflow: offing-runtime is not installed: pip install offing-runtime")
-    sent, report = shipment(folder), found(folder) or {}
+    sent, report = shipment(folder), dict[str, Any](plain_report(folder))
     mlflow.set_experiment(experiment)
     with tempfile.TemporaryDirectory() as scratch, mlflow.start_run(run_name=str(report.get("data"))):
         (file,) = write_shipment(sent, "numpy", Path(scratch))
@@ -48,7 +48,8 @@ def parameters(report: dict[str, Any]) -> dict[str, Any]:
     """What the run was asked, and the chosen policy's settings."""
     kept = {name: report.get(name) for name in ("system", "data", "rows", "seed", "scale", "version")}
     policy = report.get("policy", {})
-    chosen = (policy.get("settings") or [{}])[policy.get("chosen", 0)]
+    tried = (policy.get("settings") or [{}])[policy.get("chosen", 0)]
+    chosen = tried.get("setting", {})
     plain = {f"policy.{n}": v for n, v in chosen.items() if isinstance(v, (int, float, str)) and n != "score"}
     return {name: value for name, value in {**kept, **plain}.items() if value is not None}
 

@@ -18,9 +18,10 @@ from ..data import Behaviour, Log, behaviour, take
 from ..data.inspect import inspect
 from ..data.rules import rules
 from ..pil import PIL
+from ..posterior.models import ensemble
 from ..posterior.models import get as get_model
 from ..posterior.replay import replay
-from ..types import BadInput, Key, Policy, Posterior
+from ..types import BadInput, Key, Policy, Posterior, WorldModel
 from ..value import backtest as past
 from ..value.checks import check
 from ..value.estimate import Estimate, ValueEstimate
@@ -81,6 +82,7 @@ def evaluate(
     forget: bool = False,
     judges: Sequence[str] = (),
     run: Run = ALONE,
+    model: WorldModel = ensemble.model,
 ) -> Assessment:
     """Each policy's value by each method, from the log alone; `models` are the settings of worlds to choose from.
 
@@ -90,7 +92,7 @@ def evaluate(
     """
     asked = _asked(policies, methods, judges)
     k1, k2, k3, k4, k5 = jax.random.split(key, 5)
-    choice = choose_posterior(k1, log, models, seed, run)
+    choice = choose_posterior(k1, log, models, seed, run, model)
     worlds = refit(k1, log, choice, run)
     ours = in_worlds(k2, log, policies, pad_starts(worlds), choice.pil, copies, sampled, run)
     run.tell("judge", 0, len(asked))

@@ -12,7 +12,8 @@ from .. import planner as planners
 from ..data import Behaviour, Log, behaviour
 from ..pil import PIL
 from ..planner import rppo
-from ..types import BadInput, Key, Policy, Posterior
+from ..posterior.models import ensemble
+from ..types import BadInput, Key, Policy, Posterior, WorldModel
 from ..value import estimators
 from ..value.predictive import Predictive, predictive
 from .backtested import checked
@@ -53,6 +54,7 @@ def sorel(
     seed: int = 0,
     copies: int = 256,
     run: Run = ALONE,
+    model: WorldModel = ensemble.model,
 ) -> Result:
     """Algorithm 1: phi_I, phi_II by PIL; a Bayes-adaptive policy planned in the posterior, phi_III by predictive
     median; and that median as its value. Nothing here touches an environment.
@@ -60,7 +62,7 @@ def sorel(
     `plans` are settings of rppo, which is the paper's own system, or a portfolio of candidates.
     """
     k1, k2 = jax.random.split(key)
-    posterior = choose_posterior(k1, log, models, seed, run)
+    posterior = choose_posterior(k1, log, models, seed, run, model)
     worlds = refit(k1, log, posterior, run)
     return planned(k2, log, posterior, worlds, plans, copies, run)
 
@@ -137,6 +139,7 @@ def torel(
     select: str = "predictive",
     level: float = 0.9,
     run: Run = ALONE,
+    model: WorldModel = ensemble.model,
 ) -> Ranking:
     """Algorithm 2: phi_I, phi_II by PIL; any planner's phi_III by predictive median; a ranking, never a GO.
 
@@ -145,7 +148,7 @@ def torel(
     if select not in estimators.methods():
         raise BadInput(f"{select}: no such estimator; there are {', '.join(estimators.methods())}")
     k1, k2, k3, k4 = jax.random.split(key, 4)
-    posterior = choose_posterior(k1, log, models, seed, run)
+    posterior = choose_posterior(k1, log, models, seed, run, model)
     worlds = refit(k1, log, posterior, run)
 
     def attempt(contenders: Sequence[Contender], run: Run) -> list[Trial]:

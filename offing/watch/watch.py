@@ -94,18 +94,16 @@ class Watch:
         """The run that `offing sorel` or `torel` left in a folder, and the log that it learned from."""
         folder = Path(folder)
         policy, _ = results.load_policy(folder)
-        report = results.found(folder) or {}
-        worlds = load_posterior(folder)
-        if report.get("fingerprint") not in (None, log.fingerprint):
+        report, worlds = results.found(folder), load_posterior(folder)
+        if report is None or report.fingerprint not in ("", log.fingerprint):
             raise BadInput(f"{folder}: did not learn from {log.name}; give the log that it learned from")
-        returns = unpack(folder / report["episodes"])["return"]
+        returns = unpack(folder / report.episodes)["return"]
         horizon, (least, most) = worlds.task.horizon, (float(worlds.low[-1]), float(worlds.high[-1]))
         bounds = (min(least * horizon, least), max(most * horizon, most))
-        low, high = report["return"]["interval"]
-        baseline = report.get("baseline")
-        beaten = report["behaviour"]["mean"] if baseline is None else baseline
-        promise = promise_of(returns, (low, high), beaten, bounds)
-        return cls(policy, worlds, promise, log, float(report["support"]["outside"]), seed)
+        baseline = getattr(report, "baseline", None)
+        beaten = report.behaviour.mean if baseline is None else baseline
+        promise = promise_of(returns, report.returns.interval, beaten, bounds)
+        return cls(policy, worlds, promise, log, report.support.outside, seed)
 
     def update(self, rows: Log | Dataset) -> Watched:
         """Rows that the deployed policy made, whole episodes in order; what can be said after all rows so far."""

@@ -1,0 +1,253 @@
+"""What the five functions of `offing` return: frozen, typed, and able to say, save, draw and predict.
+
+Every number of a report is an attribute (`result.returns.median`, `result.pil.total`, `result.support.outside`);
+`to_json` gives what the folder's JSON holds.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ..report import jsonable
+from ..report.actor import Actor, load_actor
+from ..report.jsonable import Json
+from ..report.page import page
+from ..report.ranking import summary as ranking_words
+from ..report.ranking_page import order, ranking_page
+from ..report.reports import Facts, PosteriorReport, Predicted, SorelReport, TorelReport
+from ..report.results import estimate_of, found
+from ..report.results import summary as sorel_words
+from ..report.store import RESULT as POSTERIOR
+from ..report.store import Table, finished, frame, load_posterior, posterior_report, save_posterior, unpack, write
+from ..report.table import summary as posterior_words
+from ..tune.choose import PosteriorChoice
+from ..types import BadInput, Posterior
+from ..value.estimate import ValueEstimate
+
+PathLike = str | os.PathLike[str]
+LIVE = {jsonable.KEY: ""}  # metadata of fields that JSON does not hold
+Saver = Callable[[Path], object]
+
+
+class _Says:
+    """What all results share: a few lines, a box in a notebook, JSON."""
+
+    def lines(self) -> list[str]:
+        """What was found, in sentences."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return "\n".join(line if len(line) <= 160 else f"{line[:159]}…" for line in self.lines()[:8])
+
+    def _repr_html_(self) -> str:
+        said = self.lines()
+        rest = "".join(f"<li>{html.escape(line)}</li>" for line in said[1:])
+        return f"<div><b>{html.escape(said[0])}</b><ul>{rest}</ul></div>"
+
+    def to_json(self) -> Json:
+        """What the folder's JSON holds, as plain values."""
+        return jsonable.to_json(self)
+
+
+def _copy(source: Path, folder: Path) -> None:
+    """The files of a finished run in another folder; the JSON last, since a result exists once that does."""
+    names = [item for item in sorted(source.iterdir()) if item.is_file() and not item.name.startswith(".")]
+    folder.mkdir(parents=True, exist_ok=True)
+    for item in sorted(names, key=lambda item: item.suffix == ".json"):
+        shutil.copyfile(item, folder / item.name)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Saved(_Says):
+    """A result that can be written into a folder."""
+
+    saver: Saver = field(metadata=LIVE, compare=False)
+
+    def save(self, folder: PathLike) -> None:
+        """Writes everything into a folder, as the command line does: arrays, the page, and JSON last."""
+        self.saver(Path(folder))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class WithPolicy(Saved, Predicted):
+    """A result that ends in a policy and in what it earns."""
+
+    policy: Actor = field(metadata=LIVE, compare=False)
+    worlds: Posterior = field(metadata=LIVE, compare=False)
+    estimate: ValueEstimate = field(metadata=LIVE, compare=False)  # of the return, with all its episodes
+
+    def interval(self, level: float | None = None) -> tuple[float, float]:
+        """Where the true average return lies, with that probability."""
+        level = self.returns.level if level is None else level
+        if not 0 < level < 1:
+            raise BadInput(f"interval({level}): a probability between 0 and 1")
+        return self.estimate.interval(level)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class SorelResult(WithPolicy, SorelReport):
+    """A policy, what it will earn, and whether to deploy it."""
+
+    @property
+    def verdict(self) -> str:
+        """GO, NO-GO or NOT-ENOUGH-EVIDENCE."""
+        return self.ruling.word
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """The answer to every question that the verdict asks."""
+        return self.ruling.reasons
+
+    def lines(self) -> list[str]:
+        first, loss, earned, *rest = sorel_words(self)
+        told = [line for line in rest if not line.startswith("verdict")]
+        return [f"{self.verdict}: {earned}", *told[len(self.notes) : -1], loss, first, *told[: len(self.notes)]]
+
+    def report(self, path: PathLike) -> Path:
+        """Writes the page to a file, and says where."""
+        write(Path(path), page(self, np.asarray(self.estimate.returns)).encode())
+        return Path(path)
+
+    @property
+    def field(self) -> Table:
+        """All candidates of all planners, a row each; where one planner was tried, its settings."""
+        if not self.candidates:
+            return self.to_frame()
+        names = ("name", "planner", "median", "lower", "distance", "indistinguishable", "chosen")
+        columns: dict[str, list[object]] = {name: [getattr(c, name) for c in self.candidates] for name in names}
+        columns["low"] = [candidate.interval[0] for candidate in self.candidates]
+        columns["high"] = [candidate.interval[1] for candidate in self.candidates]
+        return frame(columns)
+
+    def to_frame(self) -> Table:
+        """Every setting of the planner that was tried, a row each: its hyperparameters and what it came to."""
+        tried = self.planned.settings
+        names = dict.fromkeys(name for each in tried for name in each.setting)
+        columns: dict[str, list[object]] = {"planner": [self.planned.planner] * len(tried)}
+        columns |= {name: [each.setting.get(name) for each in tried] for name in names}
+        columns["score"] = [each.score for each in tried]
+        columns["chosen"] = [i == self.planned.chosen for i in range(len(tried))]
+        return frame(columns)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TorelResult(WithPolicy, TorelReport):
+    """Settings of offline planners, ranked by what they earn in held-out worlds, and the best one's policy."""
+
+    def lines(self) -> list[str]:
+        return ranking_words(self)[:-1]
+
+    def report(self, path: PathLike) -> Path:
+        """Writes the page to a file, and says where."""
+        write(Path(path), ranking_page(self).encode())
+        return Path(path)
+
+    def to_frame(self) -> Table:
+        """Every trial, the best first."""
+        trials = [self.trials[i] for i in order(self)]
+        names = dict.fromkeys(name for trial in trials for name in trial.setting)
+        columns: dict[str, list[object]] = {"planner": [trial.planner for trial in trials]}
+        columns |= {name: [trial.setting.get(name) for trial in trials] for name in names}
+        columns |= {
+            name: [getattr(trial, name) for trial in trials] for name in ("seed", "score", "value", "share")
+        }
+        columns["low"] = [trial.interval[0] for trial in trials]
+        columns["high"] = [trial.interval[1] for trial in trials]
+        best = self.trials[self.chosen]
+        columns["chosen"] = [trial is best for trial in trials]
+        return frame(columns)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class PosteriorResult(Saved, PosteriorReport):
+    """Worlds learned from a log, and how well they know how wrong they are."""
+
+    worlds: Posterior = field(metadata=LIVE, compare=False)
+
+    @classmethod
+    def of(cls, choice: PosteriorChoice, facts: Facts) -> PosteriorResult:
+        """From a choice among settings."""
+        saver = lambda folder: save_posterior(folder, choice, facts)
+        return cls(**vars(posterior_report(choice, facts)), worlds=choice.picked, saver=saver)
+
+    def lines(self) -> list[str]:
+        return posterior_words(self)[:-1]
+
+    def to_frame(self) -> Table:
+        """Every setting of the world model that was tried, a row each."""
+        names = dict.fromkeys(name for each in self.settings for name in each.setting)
+        columns: dict[str, list[object]] = {
+            name: [each.setting.get(name) for each in self.settings] for name in names
+        }
+        for name in ("nll", "error", "spread", "total", "imbalance", "word"):
+            columns[name] = [getattr(each, name) for each in self.settings]
+        columns["chosen"] = [i == self.chosen for i in range(len(self.settings))]
+        return frame(columns)
+
+
+# ---- from a folder
+
+
+def read_sorel(folder: Path) -> SorelResult | None:
+    """The result that SOReL left in a folder, or None if there is none."""
+    report = found(folder)
+    if report is None:
+        return None
+    if not isinstance(report, SorelReport):
+        raise BadInput(f"{folder}: holds the result of another run; choose another folder, or pass --fresh")
+    return SorelResult(**vars(report), **_live(folder, report)._asdict())
+
+
+def read_torel(folder: Path) -> TorelResult | None:
+    """The result that TOReL left in a folder, or None if there is none."""
+    report = found(folder)
+    if report is None:
+        return None
+    if not isinstance(report, TorelReport):
+        raise BadInput(f"{folder}: holds the result of another run; choose another folder, or pass --fresh")
+    return TorelResult(**vars(report), **_live(folder, report)._asdict())
+
+
+def read_posterior(folder: Path) -> PosteriorResult | None:
+    """The posterior in a folder, or None if there is none."""
+    report = finished(folder)
+    if report is None:
+        return None
+    saver = lambda to: _copy_posterior(folder, report, to)
+    return PosteriorResult(**vars(report), worlds=load_posterior(folder), saver=saver)
+
+
+def _copy_posterior(folder: Path, report: PosteriorReport, to: Path) -> None:
+    to.mkdir(parents=True, exist_ok=True)
+    for name in (report.world.arrays, POSTERIOR):
+        shutil.copyfile(folder / name, to / name)
+
+
+class _Live(NamedTuple):
+    """The fields of a result that its JSON does not hold."""
+
+    policy: Actor
+    worlds: Posterior
+    estimate: ValueEstimate
+    saver: Saver
+
+
+def _live(folder: Path, report: Predicted) -> _Live:
+    try:
+        returns = unpack(folder / report.episodes)["return"]
+    except (OSError, ValueError, KeyError):
+        raise BadInput(f"{folder}: the result in it is damaged; --fresh runs it again") from None
+    return _Live(
+        policy=load_actor(folder),
+        worlds=load_posterior(folder),
+        estimate=estimate_of(report.returns, returns),
+        saver=lambda to: _copy(folder, to),
+    )
