@@ -207,6 +207,8 @@ def judge(log: Given, policies: Mapping[str, Act], scale: str, seed: int) -> dic
     if _is_door(door):
         named = {name: _plain(act) for name, act in policies.items()}
         found = _heard(lambda: door(loaded, named, scale=scale, seed=seed, methods=METHODS))
+        if isinstance(found, dict):
+            return _written(found["estimates"])
     else:
         from offing.value.foreign import foreign
 
@@ -229,7 +231,7 @@ def _plain(act: Act) -> Act:
 
 
 def _heard(call: Callable[[], Any]) -> Any:
-    """What `offing.tune.evaluate.evaluate` returned while something was called.
+    """What `offing.tune.evaluate.evaluate` returned while something was called; else what that gave, as JSON.
 
     The door's result has intervals at one level alone; the part behind it has estimates, which know all levels.
     """
@@ -242,10 +244,25 @@ def _heard(call: Callable[[], Any]) -> Any:
 
     parts.evaluate = listening
     try:
-        call()
+        result = call()
     finally:
         parts.evaluate = plain
-    return heard[-1]
+    return heard[-1] if heard else result.to_json()
+
+
+def _written(estimates: Numbers) -> dict[str, dict[str, Judged]]:
+    """Estimates as an evaluation's JSON has them: at one level alone."""
+
+    def promise(one: Numbers) -> Promise:
+        return Promise(one["median"], {f"{one['level']:g}": tuple(one["interval"])}, {})
+
+    return {
+        name: {
+            method: Judged(promise(one), promise(one["return"]) if one.get("return") else None)
+            for method, one in methods.items()
+        }
+        for name, methods in estimates.items()
+    }
 
 
 def _promise(estimate: Any) -> Promise:

@@ -197,6 +197,8 @@ class Judged(NamedTuple):
         return float(np.corrcoef(stats.rankdata(self.estimate), stats.rankdata(self.truth))[0, 1])
 
     def hits(self, level: str) -> list[bool]:
+        if level not in self.low:
+            return []
         return ((self.low[level] <= self.truth) & (self.truth <= self.high[level])).tolist()
 
 
@@ -207,7 +209,8 @@ def judged(record: Record, method: str, kind: str = "value") -> Judged | None:
     if not rows:
         return None
     said = [row[method][kind] for row in rows]
-    ends = lambda side: {level: np.array([s["intervals"][level][side] for s in said]) for level in LEVELS}
+    levels = [level for level in LEVELS if all(level in s["intervals"] for s in said)]
+    ends = lambda side: {level: np.array([s["intervals"][level][side] for s in said]) for level in levels}
     return Judged(
         np.array([s["median"] for s in said]), ends(0), ends(1), np.array([row["truth"][truth] for row in rows])
     )
