@@ -89,7 +89,7 @@ def used_elsewhere(schema: Schema) -> set[str]:
     return {*schema.names("unit"), *schema.names("episode"), *schema.names("action"), schema.time or ""}
 
 
-def shaped(cells: Mapping[str, Cells], schema: Schema, request: Request, others: list[str]) -> Log:
+def shaped(cells: dict[str, Cells], schema: Schema, request: Request, others: list[str]) -> Log:
     """The log in the cells of a table; `schema` is complete, and names columns that are there."""
     notes: list[str] = []
     rows = ordered(cells, schema, request.name, notes)
@@ -114,6 +114,7 @@ def shaped(cells: Mapping[str, Cells], schema: Schema, request: Request, others:
         raise BadInput(f"{request.name}: no column is left for the observation")
     columns = Columns(tuple(part.column for part in encoded), acted.columns, True, tuple(others))
     given = _arrays(rows, episodes, acted, (encoded, then), schema, request, notes)
+    del rows, after, episodes, acted, encoded, then  # what they hold is as large as the log
     log = from_arrays(given, request.name)
     return log._replace(notes=(*notes, *log.notes), columns=columns)
 

@@ -15,8 +15,8 @@ STEADY = 0.8  # share of the steps that have the usual length: a longer one is t
 PAUSE, LONG = 1.5, 10.0  # usual steps that make a pause, where steps are steady and where they are not
 
 
-def ordered(cells: Mapping[str, Cells], schema: Schema, name: str, notes: list[str]) -> Rows:
-    """The rows unit by unit and in time order, with what was found on the way in `notes`."""
+def ordered(cells: dict[str, Cells], schema: Schema, name: str, notes: list[str]) -> Rows:
+    """The rows unit by unit and in time order; `cells` is emptied on the way, so that no column is there twice."""
     count = len(next(iter(cells.values())).array)
     unit = _units(cells, schema, count, notes)
     time, dated = _times(cells, schema, name)
@@ -24,7 +24,7 @@ def ordered(cells: Mapping[str, Cells], schema: Schema, name: str, notes: list[s
     rows = Rows(cells, unit, time, np.arange(count), np.zeros(count, bool), dated)
     if order is not None:
         rows = Rows(
-            {key: cell.at(order) for key, cell in cells.items()},
+            {key: cells.pop(key).at(order) for key in list(cells)},
             unit[order],
             None if time is None else time[order],
             order,
