@@ -52,7 +52,7 @@ def page(result: SorelReport, episodes: np.ndarray) -> str:
         .get_template("page.html.jinja")
         .render(
             result=result,
-            tone=TONES.get(result.ruling.word, "unsure"),
+            tone="unsure" if result.scale == "smoke" else TONES.get(result.ruling.word, "unsure"),
             reasons=[_reason(text) for text in result.ruling.reasons],
             sentences=sentences(result),
             **pictures(_pictures(result, episodes)),
@@ -139,18 +139,19 @@ def sentences(result: SorelReport) -> list[str]:
 
 
 def _worlds_table(posterior: ChosenWorlds) -> Table:
+    """Scores come first: what a narrow screen cuts off is what was tried, not what came of it."""
     tried = posterior.settings
     names = figures.differing([s.setting for s in tried])
     rows = [
         [
-            *(figures.shown(s.setting.get(n)) for n in names),
             *(number(x) for x in (s.error, s.spread, s.total)),
             _signed(s.imbalance),
             s.word,
+            *(figures.shown(s.setting.get(n)) for n in names),
         ]
         for s in tried
     ]
-    return Table([*map(_spaced, names), "E", "V", "PIL", "imbalance", ""], rows, posterior.chosen)
+    return Table(["E", "V", "PIL", "imbalance", "", *map(_spaced, names)], rows, posterior.chosen)
 
 
 def _plans_table(policy: SavedPolicy) -> Table:
@@ -158,14 +159,14 @@ def _plans_table(policy: SavedPolicy) -> Table:
     names = figures.differing([s.setting for s in tried])
     rows = [
         [
-            *(figures.shown(s.setting.get(n)) for n in names),
             number(s.score),
             number(figures.at_round(s.own, s.best)),
-            f"{s.best + 1} of {len(s.held)}",
+            f"{s.best + 1} of {len(s.held)}" if s.held else "",
+            *(figures.shown(s.setting.get(n)) for n in names),
         ]
         for s in tried
     ]
-    head = [*map(_spaced, names), "held-out worlds", "own worlds", "kept round"]
+    head = ["held-out worlds", "training worlds", "kept round", *map(_spaced, names)]
     return Table(head, rows, policy.chosen)
 
 
