@@ -185,7 +185,7 @@ def test_error_equals_spread_over_the_prior(rates):
 def test_corrected_error_is_most_of_the_true_bias_and_never_more(bend, noise, least):
     """A linear posterior, a quadratic truth: what `explained` finds is 75 to 100 % of the true squared bias.
 
-    Where the bias is a seventh of the noise's variance, trees fitted to 1,300 rows find next to nothing of it: it is
+    Where the bias is a seventh of the noise variance, trees fitted to 1,300 rows find next to nothing of it: it is
     a lower bound there too, and no more than that. It holds in expectation only, so the upper end has twice the
     standard error of the repeats.
     """
