@@ -188,8 +188,10 @@ def test_ten_thousand_episodes_with_jax_inside_come_to_an_end():
     n = 10_000
     data = walked()
     wide = lambda a: np.tile(a, (1, 20))
-    steps = data.steps._replace(obs=wide(data.steps.obs), next_obs=wide(data.steps.next_obs))
-    data = data._replace(steps=steps, starts=wide(data.starts))
+    steps = data.steps._replace(
+        obs=wide(data.steps.obs), next_obs=wide(data.steps.next_obs), done=0 * data.steps.done
+    )
+    data = data._replace(steps=steps, starts=wide(data.starts))  # in which nothing ends
     posterior = fitted(linear.model, KEY, linear.Hypers(noise=0.1, members=2), data, BOX._replace(horizon=20))
     policy = foreign(lambda obs: with_jax_inside(obs[:, :3]), posterior.task, 60, "f")
     assert is_host(policy)
