@@ -626,7 +626,7 @@ def test_a_row_that_nobody_foretells_does_not_stop_a_fit():
 
 
 def test_roll_runs_on_and_says_who_is_still_alive():
-    posterior, copies, steps = drifting(done=0.3), 11, 13
+    posterior, copies, steps = drifting(done=0.2), 11, 13
     seen = []
 
     def act(key, obs, t):
@@ -765,7 +765,7 @@ def test_a_balanced_setting_is_not_taken_at_any_price_in_likelihood():
 def test_a_named_space_is_distinct_settings_in_few_programs(scale):
     found = space(scale)
     assert len({(*jax.tree.leaves(s), jax.tree.structure(s)) for s in found}) == len(found)
-    assert len(found) >= (2 if scale == "large" else 4)
+    assert len(found) >= (2 if scale in ("smoke", "large") else 4)
     assert len({jax.tree.structure(s) for s in found}) == (
         1 if scale in ("smoke", "large") else 2
     )  # whatever their number
