@@ -38,8 +38,8 @@ def mixed() -> Dataset:
         np.full(ROWS + 1, 4.0),
         stays,
         force,
-        np.minimum(rng.normal(size=ROWS + 1), 1.5),
-        rng.poisson(40, ROWS + 1),
+        np.minimum(rng.normal(size=ROWS + 1), 2.0),
+        rng.poisson(200, ROWS + 1),
         walk,
     )
     whole = np.stack(columns, 1)
@@ -56,7 +56,7 @@ def test_every_kind_of_column_is_found(mixed):
     assert not kinds.terminates
     np.testing.assert_array_equal(values.levels, [[0, 1], [4, 4]])
     assert values.usual[1] == 0.0
-    assert values.walls[1, 4] == np.float32(1.5)
+    assert values.walls[1, 4] == np.float32(2.0)
     assert np.isinf(values.walls[:, 6]).all()
     assert np.isinf(values.walls[0, 4])
 
@@ -70,7 +70,7 @@ def test_rows_are_told_in_terms_of_their_kinds(mixed):
     assert not rows.amount[:, :2].any()
     np.testing.assert_array_equal(rows.amount[:, 2:4], rows.moved)
     assert rows.amount[:, 4:].all()
-    np.testing.assert_array_equal(rows.held[:, 4], steps.next_obs[:, 4] == np.float32(1.5))
+    np.testing.assert_array_equal(rows.held[:, 4], steps.next_obs[:, 4] == np.float32(2.0))
     assert not rows.held[:, -1].any()
 
 
@@ -164,9 +164,9 @@ def test_counts_are_whole_and_walls_hold(drawn, mixed):
     np.testing.assert_array_equal(counts, np.round(counts))
     assert counts.std() == pytest.approx(mixed.steps.next_obs[:, 5].std(), rel=0.15)
     speed = made.next_obs[..., 4]
-    assert speed.max() == np.float32(1.5)
-    assert (speed == np.float32(1.5)).mean() == pytest.approx(
-        (mixed.steps.next_obs[:, 4] == np.float32(1.5)).mean(), abs=0.04
+    assert speed.max() == np.float32(2.0)
+    assert (speed == np.float32(2.0)).mean() == pytest.approx(
+        (mixed.steps.next_obs[:, 4] == np.float32(2.0)).mean(), abs=0.04
     )
 
 
@@ -189,10 +189,10 @@ def test_the_reward_sees_where_the_step_led():
         jax.vmap(lambda theta: worlds.moments(theta, (), steps.obs, steps.action, steps.next_obs, steps.done))
     )
     left = steps.reward - np.asarray(ask(worlds.theta).mean)[..., -1].mean(0)
-    assert np.mean(left**2) < 0.05 * steps.reward.var()
+    assert np.mean(left**2) < 0.12 * steps.reward.var()  # the state before it explains a fifth
     made, _ = imagined(worlds, data)
     off = made.reward - np.tanh(made.next_obs[..., 0])
-    assert np.mean(off**2) < 0.1 * steps.reward.var()
+    assert np.mean(off**2) < 0.15 * steps.reward.var()
     assert made.next_obs.std((0, 1)) == pytest.approx(steps.next_obs.std(0), rel=0.1)
 
 

@@ -169,9 +169,9 @@ class Sample:
         state, block = world.says(theta, x), kinds.of_state()
         drawn = jnp.clip(obs + state.mean + state.std * z[..., :-1], *theta.values.walls)
         after = settle(block, theta.values, state.chances, u[..., : block.ways], drawn, obs)
-        if kinds.whole:
-            after = jnp.where(np.isin(np.arange(kinds.width), kinds.whole), jnp.round(after), after)
         held, out = supported(theta.support, after)
+        if kinds.whole:
+            held = jnp.where(np.isin(np.arange(kinds.width), kinds.whole), jnp.round(held), held)
         ended = self._ended(k3, theta, x, obs, action, held) | (out & self.terminates)
         reward, clipped = self._reward(theta, x, obs, held, ended, z[..., -1:], u[..., block.ways :])
         reward = jnp.where(out, theta.support.low[-1], reward)
