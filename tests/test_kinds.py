@@ -273,14 +273,11 @@ def test_a_row_without_episode_remembers_nothing(mixed):
 
 
 def hidden_constant(episodes=60) -> Dataset:
-    """Every episode has a pull of its own, which no column shows."""
+    """Every episode pays at a rate of its own, which no column shows."""
     rng = np.random.default_rng(5)
-    pull = rng.choice([-1.0, 1.0], episodes)
-    obs = np.zeros((episodes, LENGTH + 1, 1))
-    for t in range(LENGTH):
-        obs[:, t + 1, 0] = 0.5 * obs[:, t, 0] + pull + 0.3 * rng.normal(size=episodes)
-    reward = np.repeat(pull, LENGTH) + 0.1 * rng.normal(size=episodes * LENGTH)
-    return log_of(obs[:, :-1].reshape(-1, 1), obs[:, 1:].reshape(-1, 1), reward)
+    pays = np.repeat(rng.choice([-1.0, 1.0], episodes), LENGTH)
+    obs = rng.normal(size=(episodes * LENGTH + 1, 1))
+    return log_of(obs[:-1], obs[1:], pays + 0.1 * rng.normal(size=len(pays)))
 
 
 def test_worlds_remember_where_the_past_tells_more_and_only_there(mixed):
