@@ -608,7 +608,7 @@ def test_ends_are_kept_from_their_own_best_round():
 
 
 def test_a_row_that_nobody_foretells_does_not_stop_a_fit():
-    hypers = replace(TINY, updates=400, floor=0.01, lr=1e-2, width=24)
+    hypers = replace(TINY, updates=600, floor=0.01, lr=1e-2, width=32, depth=2, batch_size=64)
     data, split = bent(rows=400, noise=0.0), parts([range(150), range(150, 300)], range(300, 400), 400)
     jolt = np.array(data.steps.next_obs)
     jolt[350] += 50.0
