@@ -35,5 +35,4 @@ planner = Planner(
         "paper": lambda: grid(Hypers(**LONG_DREAM, raw=True), length=(1.0, 3.0, 5.0), penalty=(1.0, 5.0)),
     },
     reports=_dream.REPORTS,
-    candidate=("large",),
 )
