@@ -14,7 +14,7 @@ from test_walls import imports, room_of
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "offing").rglob("*.py"))
 LINES, PARAMETERS = 60, 8
-ANY, DICT_OF_ANY = 1000, 185  # at most so many in the package: lower them, never raise them
+ANY, DICT_OF_ANY = 800, 88  # at most so many in the package: lower them, never raise them
 
 TOO_LONG: set[str] = {"offing/data/sources/arrays.py:from_arrays"}
 TOO_MANY: set[str] = {
@@ -25,15 +25,6 @@ TOO_MANY: set[str] = {
     "offing/value/_critic.py:fit",
     "offing/value/estimators/dualdice.py:fit",
     "offing/value/predictive.py:predictive",
-}
-PRIVATE: set[str] = {
-    "offing/online/driven.py -> offing.value._foreign",
-    "offing/online/play.py -> offing.value._foreign",
-    "offing/online/scripted.py -> offing.value._given",
-    "offing/report/store.py -> offing.posterior._known",
-    "offing/report/store.py -> offing.posterior._world",
-    "offing/tune/choose.py -> offing.posterior._known",
-    "offing/tune/more_data.py -> offing.posterior._known",
 }
 
 
@@ -107,7 +98,7 @@ def functions() -> Iterator[tuple[str, int, int]]:
 
 
 def test_no_room_reaches_into_another_rooms_private_modules():
-    assert set(private_imports()) <= PRIVATE
+    assert list(private_imports()) == []
 
 
 def test_no_function_is_too_long():

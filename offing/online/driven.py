@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..types import Array, Key, Policy, Seen
-from ..value._foreign import is_host, living
+from ..value.foreign import is_host, living
 from . import envs
 
 

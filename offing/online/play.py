@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..types import Array, BadInput, Box, Discrete, Key, Policy, Progress, Seen, Task
-from ..value._foreign import is_host, on_host
+from ..value.foreign import is_host, on_host
 from ..value.policies import described, same_actions
 from . import envs
 from .driven import act, driven, split, stepped

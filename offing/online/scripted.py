@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..types import Array, BadInput, Box, Discrete, Key
-from ..value._given import asked, read
+from ..value.foreign import asked, read
 from ..value.policies import named
 from .policies import Acted, around
 

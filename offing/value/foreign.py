@@ -21,9 +21,11 @@ import jax
 import numpy as np
 
 from ..types import Array, BadInput, BadPolicy, Box, Dataset, Discrete, Policy, Seen, Task
-from ._foreign import Ask, Foreign, Host, Native, arrays, inner, shapes
+from ._foreign import Ask, Foreign, Host, Native, arrays, inner, is_host, living, on_host, shapes
 from ._given import Label, asked, fits, read, refuse, shown
 from ._view import alone
+
+__all__ = ["asked", "check", "foreign", "is_host", "living", "on_host", "read", "valid", "validate_actions"]
 
 PROBE = 5  # observations that a function is tried on before it is used
 ROWS, STARTS = 2_048, 256  # of the log that `check` asks a policy at, at most
