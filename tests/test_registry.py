@@ -92,5 +92,14 @@ def test_it_is_in_the_help_and_runs_from_the_command_line(package, tmp_path):
 
 
 def test_the_contract_tests_cover_it(package):
-    listed = run(package, "-m", "pytest", "--collect-only", "-q", str(Path(__file__).parent / "test_planner.py"))
+    listed = run(
+        package,
+        "-m",
+        "pytest",
+        "--collect-only",
+        "-q",
+        "-o",
+        "addopts=",
+        str(Path(__file__).parent / "test_planner.py"),
+    )
     assert "mine-box" in listed.stdout
