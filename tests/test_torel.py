@@ -16,6 +16,7 @@ from offing.__main__ import main
 from offing.planner import iql, space
 from offing.posterior._space import SMALL
 from offing.posterior.models.ensemble import Hypers
+from offing.report.jsonable import to_json
 from offing.report.ranking import tried_policy
 from offing.report.ranking_page import order
 from offing.report.results import load_policy
@@ -123,7 +124,7 @@ def test_a_trial_that_diverged_comes_last_wherever_it_stands():
     told = [tried_policy(t, 0.9, 0.0) for t in (lost, trial(-5.0), trial(0.0, SETTINGS[1]))]
     assert told[0].score is None
     assert order(SimpleNamespace(trials=told)) == [2, 1, 0]
-    json.dumps(told, allow_nan=False)
+    json.dumps(to_json(told), allow_nan=False)
 
 
 def test_what_cannot_be_told_apart_is_named():
