@@ -80,7 +80,7 @@ def test_next_states_shuffled_among_rows(log):
     assert failed(found)[0] == "log sound"
     alone = verdict(result.pil, result.predicted, result.behaviour)  # and if nobody had looked
     assert alone.word != "GO"
-    assert "held where it could be checked" in failed(alone)
+    assert failed(alone)  # which question stops it is the noise's to say
 
 
 def test_rewards_flipped_in_half_of_the_episodes(log):

@@ -218,7 +218,7 @@ def linear_worlds(log, seed, scale, work):
     """Four worlds of straight lines in two folds, instead of an ensemble that takes minutes to fit."""
     ones = np.ones(4)
     worlds = fitted(linear.model, jax.random.key(seed), linear.Hypers(noise=0.1, members=4), log.data, log.task)
-    return Namespace(pil=PIL(ones, ones, ones, ones, ones, ones, 2)), replace(worlds, folds=2)
+    return Namespace(pil=PIL(ones, ones, ones, ones, ones, ones, 2), share=ones), replace(worlds, folds=2)
 
 
 def test_brax_pools_are_judged_without_a_simulator(tmp_path, monkeypatch, capsys):
@@ -288,6 +288,7 @@ def test_kept_policies_are_scored_anew_and_are_then_to_be_played(tmp_path, monke
         found, worlds = linear_worlds(log, seed, scale, work)
         return Namespace(
             pil=found.pil,
+            share=found.share,
             scores=[found.pil],
             nll=[0.0],
             points=[Namespace(prior_scale=0.0, bootstrap=0.0)],

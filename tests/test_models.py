@@ -14,6 +14,7 @@ from offing import posterior as registry
 from offing.data import Log, load
 from offing.posterior import walk
 from offing.posterior.models import ensemble, linear, neighbours
+from offing.report.reports import Facts
 from offing.report.store import load_posterior, save_posterior
 from offing.tune.choose import choose_posterior, refit
 from offing.types import BadInput, Drawn, Posterior, WorldModel
@@ -26,6 +27,8 @@ TINY = {
     "linear": linear.Hypers(members=3),
     "neighbours": neighbours.Hypers(steps=64, members=3),
 }
+
+FACTS = Facts(data="a log", rows=300, seed=0, scale="smoke", seconds=1.0)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +80,7 @@ def test_every_model_is_chosen_stepped_and_kept(chosen, tmp_path):
     assert drawn.next_obs.shape == (found.members, 7, 5)
     assert {drawn.terminated.dtype, drawn.out_of_support.dtype, drawn.clipped.dtype} == {np.dtype(bool)}
     assert all(np.isfinite(leaf).all() for leaf in drawn)
-    save_posterior(tmp_path, choice, {})
+    save_posterior(tmp_path, choice, FACTS)
     again = load_posterior(tmp_path)
     assert (again.folds, again.members, again.terminates) == (2, found.members, found.terminates)
     same(one_step(again), drawn)
@@ -190,7 +193,7 @@ def test_a_model_that_is_a_value_goes_through_choice_refit_and_store(log, tmp_pa
     assert choice.picked.moments is None  # so that PIL and planners ask it by drawing
     assert np.isfinite([choice.pil.e, choice.pil.v]).all()
     assert refit(KEY, log, choice).members == 4
-    save_posterior(tmp_path, choice, {})
+    save_posterior(tmp_path, choice, FACTS)
     same(one_step(load_posterior(tmp_path, model)), one_step(choice.picked))
     with pytest.raises(BadInput, match="no such model"):
         load_posterior(tmp_path)  # nobody knows it by name
@@ -213,7 +216,7 @@ def test_a_model_of_another_package_is_found_by_name_and_read_back(log, installe
     assert "drift" in registry.names()
     model = registry.get("drift")
     choice = choose_posterior(KEY, log, model.space("quick", 400), model=model)
-    save_posterior(tmp_path / "out", choice, {})
+    save_posterior(tmp_path / "out", choice, FACTS)
     same(one_step(load_posterior(tmp_path / "out")), one_step(choice.picked))
 
 

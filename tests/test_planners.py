@@ -15,7 +15,7 @@ from offing import planner as planners
 from offing.hypers import asdict, groups, names, stack
 from offing.planner import _parts, space
 from offing.report.results import RESULT, load_policy
-from offing.report.store import actions_dict, keep, write_json
+from offing.report.store import keep, write_json
 from offing.types import BadInput, Box, Dataset, Discrete, Seen, Task
 
 ODD = {
@@ -28,6 +28,11 @@ COMPILED = {(name, kind) for name, kind, _ in SOME}
 OTHERS = [(name, k) for name in planners.names() for k in ("box", "discrete") if (name, k) not in COMPILED]
 OF_ROWS = [name for name in planners.names() if not planners.get(name).remembers]
 KINDS = {"box": Box((-3.0, 0.25), (5.0, 0.5)), "discrete": Discrete(2)}
+
+
+def actions_of(actions):
+    """A space of actions as `result.json` has it."""
+    return {"choices": actions.n} if hasattr(actions, "n") else actions._asdict()
 
 
 def small(name: str):
@@ -94,7 +99,7 @@ def test_a_saved_policy_does_the_same_and_stays_in_range(name, kind, tmp_path):
         "chosen": 0,
         "width": S,
         "arrays": arrays,
-        "task": {"horizon": 17, "discount": 0.9, "actions": actions_dict(task.actions)},
+        "task": {"horizon": 17, "discount": 0.9, "actions": actions_of(task.actions)},
     }
     write_json(tmp_path / RESULT, {"policy": told})
     loaded, again = load_policy(tmp_path)

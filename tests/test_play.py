@@ -200,7 +200,12 @@ def test_it_samples_only_if_asked():
         ),
         (LEFT, PENDULUM, "Pendulum-v1", "the policy's actions have shape (2,)"),
         (LEFT, CARTPOLE, "Breakout-MinAtar", "observations have shape (10, 10, 4)"),
-        (LEFT, CARTPOLE, "nonesuch", "no such environment; there are cartpole, pendulum, brax-halfcheetah, "),
+        (
+            LEFT,
+            CARTPOLE,
+            "nonesuch",
+            "no such environment; there are offing:coldstore, cartpole, pendulum, brax-halfcheetah, ",
+        ),
         (LEFT, CARTPOLE, "gymnax:nonesuch", "gymnax has no such environment"),
         (LEFT, CARTPOLE, "gymnasium:nonesuch-v0", "gymnasium cannot make it"),
         (LEFT, CARTPOLE, "gymnasium:Taxi-v4", "observations are Discrete(500)"),

@@ -12,7 +12,7 @@ from offing.__main__ import main
 from offing.hypers import asdict
 from offing.planner import bc
 from offing.report.results import RESULT, finished_policy
-from offing.report.store import actions_dict, keep, write_json
+from offing.report.store import keep, write_json
 from offing.types import BadInput, Box, Discrete, Task
 from offing.value._foreign import Host, Native
 from offing.value._view import alone
@@ -23,6 +23,11 @@ PAIR = Task(9, 0.9, Discrete(2))
 BOX = Task(9, 0.9, Box((-2.0,), (2.0,)))
 OBS = np.random.default_rng(0).normal(size=(11, 3)).astype(np.float32)
 ROOT = Path(__file__).parents[1]
+
+
+def actions_of(actions):
+    """A space of actions as `result.json` has it."""
+    return {"choices": actions.n} if hasattr(actions, "n") else actions._asdict()
 
 
 def resolve(spec, task, width):
@@ -44,7 +49,7 @@ def run(tmp_path):
     policy = bc.planner.blank(hypers, 3, BOX)
     leaves = [np.full(leaf.shape, 0.1, np.float32) for leaf in jax.tree.leaves(policy.params)]
     arrays = keep(tmp_path, "policy", {f"a{i}": leaf for i, leaf in enumerate(leaves)})
-    task = {"horizon": 9, "discount": 0.9, "actions": actions_dict(BOX.actions)}
+    task = {"horizon": 9, "discount": 0.9, "actions": actions_of(BOX.actions)}
     kept = {"planner": "bc", "settings": [asdict(hypers)], "chosen": 0, "width": 3, "arrays": arrays, "task": task}
     write_json(tmp_path / RESULT, {"policy": kept})
     return tmp_path, arrays

@@ -74,7 +74,7 @@ def evaluation_page(found: Evaluation) -> Page:
             slope=None if isinstance(found.more_data, LeftOut) else found.more_data.slope,
             pictures=pictures,
             blocks=_blocks(found),
-            missing=[*found.missing(), *(f"Left out: the picture {name}; {why}." for name, why in lost.items())],
+            missing=[*found.missing(), *(f"Left out: {name}; {why}." for name, why in lost.items())],
             facts=_facts(found),
         )
     )
@@ -87,10 +87,19 @@ def _pictures(asked: dict[str, Draw], lost: dict[str, str], of: str = "") -> dic
     for name, draw in asked.items():
         text = attempt(draw)
         if isinstance(text, LeftOut):
-            lost[f"{name}{of}"] = text.reason
+            lost[f"the picture {name}{of}"] = text.reason
         elif text:
             found[name] = Markup(text)
     return found
+
+
+def _said(work: Callable[[], str], lost: dict[str, str], what: str) -> str:
+    """A sentence, or nothing where it cannot be made; its reason then goes to `lost`."""
+    text = attempt(work)
+    if isinstance(text, LeftOut):
+        lost[what] = text.reason
+        return ""
+    return text
 
 
 def _section(found: Evaluation, name: str, lost: dict[str, str]) -> Section:
@@ -108,7 +117,7 @@ def _section(found: Evaluation, name: str, lost: dict[str, str]) -> Section:
         table=_table(methods),
         sentences=[*(one.explained for one in methods.values() if one.explained), *words.missing(found, name)],
         notes={method: one.notes for method, one in methods.items() if one.notes},
-        more=words.more(found, name),
+        more=_said(lambda: words.more(found, name), lost, f"what more rows would bring for {name}"),
         conformal=words.conformal(found, name),
         pictures=_pictures(asked, lost, f" of {name}"),
     )
