@@ -122,12 +122,17 @@ def test_progress_is_told():
     assert told == [("collect", 2, 2)]
 
 
-@pytest.mark.parametrize("kind", ["nonesuch", "", "gymnax-pendulum", "offing:pendulum"])
+def test_a_sample_without_a_simulator_is_refused():
+    with pytest.raises(BadInput, match=r"^offing:pendulum: no such environment; there are offing:coldstore$"):
+        collect("offing:pendulum", 10, 0)
+
+
+@pytest.mark.parametrize("kind", ["nonesuch", "", "gymnax-pendulum"])
 def test_unknown_kinds_are_refused(kind):
     with pytest.raises(BadInput) as caught:
         collect(kind, 10, 0)
     line = str(caught.value)
-    assert line.startswith(f"{kind}: no such ")
+    assert line.startswith(f"{kind}: no such kind of log")
     assert PENDULUM in line
     assert "gymnasium:ID" in line
     assert "\n" not in line

@@ -23,7 +23,7 @@ from ..value.estimate import ValueEstimate
 from ..value.policies import FORMS, described, same_actions
 from ..value.predictive import Predictive
 from ..wording import number
-from .jsonable import Json, to_json
+from .jsonable import Json, from_json, to_json
 from .page import page
 from .reports import (
     CandidateReport,
@@ -35,6 +35,7 @@ from .reports import (
     SorelReport,
     TorelReport,
     TriedPlan,
+    upgraded,
 )
 from .store import (
     chosen_worlds,
@@ -213,17 +214,29 @@ def load_policy(out: str | os.PathLike[str]) -> tuple[Policy, Task]:
     return policy, task
 
 
+def kept_policy(out: Path) -> SavedPolicy | None:
+    """What a folder's report says of its policy, and of nothing else; None if there is no report."""
+    plain = read_json(out / RESULT)
+    if plain is None:
+        return None
+    whole = upgraded(plain)
+    part = whole.get("policy") if isinstance(whole, dict) else None
+    if isinstance(part, dict) and "arrays" in part:
+        return from_json(SavedPolicy, {n: v for n, v in part.items() if n != "scores"}, f"{out / RESULT}.policy")
+    report = found(out)
+    return None if report is None else report.planned
+
+
 def load_with_columns(out: str | os.PathLike[str]) -> tuple[Policy, Task, int, Columns]:
     """The same, with the width of its observations and the columns that it reads and writes."""
     folder = Path(out)
     damaged = BadInput(f"{folder}: the policy in it is damaged or of another version")
     try:
-        report = found(folder)
+        kept = kept_policy(folder)
     except BadInput as error:
         raise damaged from error
-    if report is None:
+    if kept is None:
         raise BadInput(f"{folder}: holds no finished result ({RESULT} is missing)")
-    kept = report.planned
     try:
         planner = planners.get(kept.planner)
         names = set(hypers.names(planner.Hypers))
@@ -275,8 +288,8 @@ def choice_dict(choice: PosteriorChoice, worlds: Posterior) -> Json:
 def finished_policy(path: str, task: Task, width: int) -> Policy:
     """The policy of a finished run, by its folder or a file in it; BadInput if it is another task's."""
     folder = Path(path) if Path(path).is_dir() else Path(path).parent
-    report = found(folder)
-    mine = (RESULT, "" if report is None else report.planned.arrays)
+    kept = kept_policy(folder)
+    mine = (RESULT, "" if kept is None else kept.arrays)
     if folder != Path(path) and Path(path).name not in mine:
         raise BadInput(f"{path}: is no policy; give {FORMS}")
     policy, theirs, seen, _ = load_with_columns(folder)
