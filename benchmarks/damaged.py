@@ -18,6 +18,7 @@ import tempfile
 import time
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -128,7 +129,7 @@ def schema_of(rng: np.random.Generator) -> Schema | None:
     """A schema for such a table, sound or not."""
     if rng.random() < 0.2:
         return None
-    more = {"per": "day"} if rng.random() < 0.5 else {"window": 5}
+    more: dict[str, Any] = {"per": "day"} if rng.random() < 0.5 else {"window": 5}
     if rng.random() < 0.3:
         more["fill"] = {"temp": str(rng.choice(["forward 3", "mean", "indicator", "drop rows"]))}
     if rng.random() < 0.3:

@@ -42,7 +42,7 @@ def worlds(key: Any) -> tuple[Dataset, Posterior]:
     hypers = replace(ensemble.Hypers(), folds=1, members=MEMBERS, elites=MEMBERS, updates=20)
     prepared = ensemble.prepare(data, task, history="none")
     parts, _ = split(data, 0, folds=1)
-    fit = jax.jit(lambda *args: ensemble.fit(*args, prepared.shape))
+    fit = jax.jit(lambda k, h, d, s, a: ensemble.model.fit(k, h, d, s, a, prepared.shape))
     fitted = fit(key, hypers, data, parts, prepared.arrays)
     return data, ensemble.posterior(fitted, hypers, prepared, data, task)
 

@@ -55,7 +55,7 @@ def log() -> tuple[Dataset, Posterior]:
     host = jax.tree.map(np.asarray, data)
     parts, _ = split(host, 0, hypers.folds)
     prepared = ensemble.prepare(host, task, history="none")
-    fit = jax.jit(lambda *args: ensemble.fit(*args, prepared.shape))
+    fit = jax.jit(lambda k, h, d, s, a: ensemble.model.fit(k, h, d, s, a, prepared.shape))
     fitted = fit(jax.random.key(0), hypers, data, parts, prepared.arrays)
     return data, ensemble.posterior(fitted, hypers, prepared, host, task).fold(0)
 

@@ -42,7 +42,7 @@ def measure(settings: int, updates: int, rows: int, repeats: int) -> dict[str, A
     hypers = [ensemble.Hypers(folds=1, updates=updates, lr=1e-3 * (i + 1) / settings) for i in range(settings)]
     task = Task(1_000, 0.99, Box((-1.0,) * 6, (1.0,) * 6))
     prepared = ensemble.prepare(data, task, history="none")
-    one = lambda h, k, d, s, a: ensemble.fit(k, h, d, s, a, prepared.shape)
+    one = lambda h, k, d, s, a: ensemble.model.fit(k, h, d, s, a, prepared.shape)
     run = jax.jit(jax.vmap(one, in_axes=(0, None, None, None, None)))
     rest = jax.device_put((data, parts, prepared.arrays))
     args = (jax.tree.map(jnp.asarray, stack(hypers)), jax.random.key(0), *rest)

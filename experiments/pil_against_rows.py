@@ -13,7 +13,7 @@ import json
 import platform
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import jax
 import numpy as np
@@ -46,7 +46,7 @@ def one(sample: str, rows: int, seed: int, scale: str) -> dict[str, Any]:
         },
         "nll": choice.nll[choice.index],
         "noise_scale": float(np.mean(choice.share)),
-        **pil_dict(choice.pil, log.task),
+        **cast(dict, pil_dict(choice.pil, log.task)),
         "tried": [
             {"error": score.e, "spread": score.v, "nll": nll, **{k: getattr(h, k) for k in DIFFER}}
             for score, nll, h in zip(choice.scores, choice.nll, choice.points, strict=True)

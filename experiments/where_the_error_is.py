@@ -73,7 +73,7 @@ def main() -> None:
         prior_scale=given.prior_scale,
     )
     prepared = ensemble.prepare(log.data, log.task)
-    fit = jax.jit(lambda *args: ensemble.fit(*args, prepared.shape))
+    fit = jax.jit(lambda k, h, d, s, a: ensemble.model.fit(k, h, d, s, a, prepared.shape))
     fitted = fit(jax.random.key(given.seed), hypers, log.data, parts, prepared.arrays)
     worlds = ensemble.posterior(fitted, hypers, prepared, log.data, log.task)
 

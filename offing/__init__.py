@@ -74,7 +74,7 @@ MOVED = {  # what used to be here, and where those who build with the parts find
 RENAMED = {"get_planner": ("planner", "get"), "planner_space": ("planner", "space")}
 
 
-def __getattr__(name: str) -> object:
+def __getattr__(name: str):  # anything that ever was a name of this package
     """What used to be here, with a warning that says where it is; for one version."""
     home = next((home for home, names in MOVED.items() if name in names), None)
     home, own = RENAMED.get(name, (home, name))

@@ -177,8 +177,9 @@ def _mind(folder: Path, task: Task) -> Mind:
     import jax.numpy as jnp
 
     import offing
+    from offing.report.results import load_policy
 
-    policy, _ = offing.load_policy(folder)
+    policy, _ = load_policy(folder)
     acts = jax.jit(jax.vmap(lambda memory, seen: policy.act(policy.params, memory, seen, None)))
     width = task.actions.width
 

@@ -45,7 +45,7 @@ def draft_table(cells: Mapping[str, Cells], time: str | None) -> tuple[Schema, l
         notes.append("time: its cells are moments; rows are put in its order, within units")
     unit = _unit(cells, time, notes)
     if unit:
-        found["unit"] = unit if len(unit) > 1 else unit[-1]
+        found["unit"] = unit if len(unit) > 1 else next(iter(unit))
         free = [name for name in free if name not in unit]
     rows = _rows(cells, time, unit)
     _rule(rows, found, notes)
