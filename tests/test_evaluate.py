@@ -264,7 +264,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert WHY in capsys.readouterr().out
     told = json.loads((tmp_path / "out" / "evaluation.json").read_text())
     assert told["more_data"] == {"left_out": WHY}
-    assert told["figures_left_out"] == {"past": WHY}
+    assert told["figures_left_out"] == {"the picture past": WHY}
 
 
 # ---- what is added may fail

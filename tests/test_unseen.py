@@ -105,7 +105,7 @@ def test_a_log_of_a_task_that_nobody_coded_for_goes_through(kind, tmp_path, caps
     task = told["policy"]["task"]
     actions = {"reservoir.csv": 1, "counter.parquet": 7, "network.hdf5": 3}[kind]
     space = task["actions"]
-    assert (space["choices"] if "choices" in space else len(space["low"])) == actions
+    assert (space["choices"] or len(space["low"])) == actions
     assert task["horizon"] == {"reservoir.csv": 20, "counter.parquet": 25, "network.hdf5": 25}[kind]
     assert told["online_samples"] == 0
     if kind == "network.hdf5":  # no range was given, so it is the log's own

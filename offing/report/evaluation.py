@@ -112,7 +112,7 @@ class Evaluation(Facts):
         }
         found = [f"Left out: {what}; {part.reason}." for what, part in named.items() if isinstance(part, LeftOut)]
         found += [f"Left out: the check {name}; {why}." for name, why in self.checks_left_out.items()]
-        return found + [f"Left out: the picture {name}; {why}." for name, why in self.figures_left_out.items()]
+        return found + [f"Left out: {name}; {why}." for name, why in self.figures_left_out.items()]
 
 
 def evaluation(assessment: Assessment, facts: Facts) -> Evaluation:
