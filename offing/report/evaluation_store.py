@@ -43,7 +43,7 @@ def with_page(found: Evaluation) -> tuple[Evaluation, str]:
     """The evaluation and its page; pictures that fail are named in the one and missing from the other."""
     made = attempt(lambda: evaluation_page(found))
     if isinstance(made, LeftOut):
-        found = replace(found, figures_left_out={"page": made.reason})
+        found = replace(found, figures_left_out={"the page": made.reason})
         return found, _bare(found)
     return replace(found, figures_left_out=made.left_out), made.html
 
