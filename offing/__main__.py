@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import tyro
 
 from .flags import (
+    ALongRun,
     Collect,
     Command,
     Evaluate,
@@ -24,7 +25,8 @@ from .flags import (
     OfALog,
     Output,
     Play,
-    PosteriorCommand,
+    Posterior,
+    Sample,
     Sorel,
     Torel,
     Watch,
@@ -85,8 +87,8 @@ def sorel(command: Sorel) -> int:
         paper=command.paper,
         **_how(command, bar, RESULT),
     )
-    _explained(command.out, log)
-    _print(command, bar, result.to_json(), [], summary(result, command.out), len(result.ruling.reasons) + 2)
+    _explained(command.folder, log)
+    _print(command, bar, result.to_json(), [], summary(result, command.folder), len(result.ruling.reasons) + 2)
     return EXIT[result.verdict]
 
 
@@ -113,8 +115,8 @@ def torel(command: Torel) -> int:
         ),
         **_how(command, bar, RESULT),
     )
-    _explained(command.out, log)
-    _print(command, bar, result.to_json(), [trials_table(result)], summary(result, command.out), 3)
+    _explained(command.folder, log)
+    _print(command, bar, result.to_json(), [trials_table(result)], summary(result, command.folder), 3)
     return 0
 
 
@@ -138,20 +140,20 @@ def evaluate(command: Evaluate) -> int:
         bar,
         result.to_json(),
         result.tables(),
-        summary(result, command.out),
+        summary(result, command.folder),
         1 + len(command.policy),
     )
     return 0
 
 
-def posterior(command: PosteriorCommand) -> int:
+def posterior(command: Posterior) -> int:
     from . import door
     from .report.store import RESULT
     from .report.table import settings_table, summary
 
     log, bar = _begin(command)
     result = door.posterior(log, command.scale, command.seed, model=command.model, **_how(command, bar, RESULT))
-    _print(command, bar, result.to_json(), [settings_table(result)], summary(result, command.out), 3)
+    _print(command, bar, result.to_json(), [settings_table(result)], summary(result, command.folder), 3)
     return 0
 
 
@@ -235,6 +237,24 @@ def collect(command: Collect) -> int:
     return 0
 
 
+def sample(command: Sample) -> int:
+    from .data import sample_file
+    from .door.common import writable
+    from .report.store import write
+    from .types import BadInput
+
+    name, content = sample_file(command.name)
+    path = Path(name) if command.out is None else command.out
+    if path.suffix != Path(name).suffix:
+        raise BadInput(f"{path}: the sample is a {Path(name).suffix} file; give --out a name that ends so")
+    if path.exists() and (path.is_dir() or path.read_bytes() != content):
+        raise BadInput(f"{path}: is there already, and holds something else; give another name by --out")
+    writable(path.parent)
+    write(path, content)
+    print(f"{path}: written; `offing inspect {path}` says what is in it")
+    return 0
+
+
 def export(command: Export) -> int:
     from .door.common import writable
     from .ship.export import export as run
@@ -283,10 +303,11 @@ COMMANDS: dict[type, Callable[..., int]] = {
     Sorel: sorel,
     Torel: torel,
     Evaluate: evaluate,
-    PosteriorCommand: posterior,
+    Posterior: posterior,
     Inspect: inspect,
     Play: play,
     Collect: collect,
+    Sample: sample,
     Export: export,
     Watch: watch,
     Explain: explain,
@@ -303,7 +324,8 @@ def _begin(command: OfALog) -> tuple[Log, Bar]:
     from .progress import Bar
 
     _cache()
-    if (out := getattr(command, "out", None)) is not None:
+    out = command.folder if isinstance(command, ALongRun) else getattr(command, "out", None)
+    if out is not None:
         writable(out)
     bar = Bar(not command.quiet, lines=True)
     root = os.environ.get("MINARI_DATASETS_PATH")
@@ -338,12 +360,12 @@ def _learned_from(command: Watch | Explain) -> Log:
         raise BadInput(f"--log: give the log that the policy was learned from: {error}") from None
 
 
-def _how(command: Sorel | Torel | Evaluate | PosteriorCommand, bar: Bar, result: str) -> Options:
+def _how(command: ALongRun, bar: Bar, result: str) -> Options:
     """How the run goes; says so where the folder holds a result already."""
-    if not command.fresh and (command.out / result).exists():
-        print(f"{command.out}: already finished; --fresh runs it again", file=sys.stderr)
+    if not command.fresh and (command.folder / result).exists():
+        print(f"{command.folder}: already finished; --fresh runs it again", file=sys.stderr)
     where = getattr(command, "engine", "here")
-    return {"out": command.out, "fresh": command.fresh, "engine": where, "progress": bar}
+    return {"out": command.folder, "fresh": command.fresh, "engine": where, "progress": bar}
 
 
 def _print(

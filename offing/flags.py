@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
@@ -92,26 +92,42 @@ class OfALog(Output):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PosteriorCommand(OfALog):
-    """Learn a posterior over worlds from a log, choose its settings by PIL, and say if it is calibrated."""
+class ALongRun(OfALog):
+    """What every command that works for long, and resumes where it was, is told."""
 
-    out: Path
-    """Folder for posterior.json and the posterior itself."""
+    out: Path | None = None
+    """Folder for what comes of it (default: in `out`, by the command and the log's name)."""
+    fresh: bool = False
+    """Start anew, even if OUT holds a finished or an interrupted run."""
+
+    @property
+    def folder(self) -> Path:
+        """Where it writes to and resumes from."""
+        if self.out is not None:
+            return self.out
+        name = PurePath(self.data.split("?")[0].split(":")[-1]).name.split(".")[0]
+        return Path("out") / f"{type(self).__name__.lower()}-{name or 'log'}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Posterior(ALongRun):
+    """Learn a posterior over worlds from a log, choose its settings by PIL, and say if it is calibrated.
+
+    Writes posterior.json and the posterior itself."""
+
     scale: Literal["smoke", "quick", "standard", "large", "paper"] = "standard"
     """How much to try: smoke, whether the log goes through (its numbers mean nothing); quick, 12 small settings;
     standard, 24, a few minutes on two cores; large, 4, and paper, 48, for a GPU."""
     model: str = "ensemble"
     """What worlds are made of: ensemble, linear, neighbours, or a world model that another package adds."""
-    fresh: bool = False
-    """Start anew, even if OUT holds a finished or an interrupted run."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sorel(OfALog):
-    """A log in; a policy, what it will earn, and GO, NO-GO or NOT-ENOUGH-EVIDENCE out (exit code 0, 3 or 4)."""
+class Sorel(ALongRun):
+    """A log in; a policy, what it will earn, and GO, NO-GO or NOT-ENOUGH-EVIDENCE out (exit code 0, 3 or 4).
 
-    out: Path
-    """Folder for result.json, report.html, the policy and the posterior."""
+    Writes result.json, report.html, the policy and the posterior."""
+
     baseline: float | None = None
     """The return that the policy must beat (default: what the logged behaviour earned)."""
     scale: Literal["smoke", "quick", "standard", "large", "paper"] = "quick"
@@ -130,16 +146,14 @@ class Sorel(OfALog):
     """Where settings train: this process; all devices of this machine; or a Ray cluster (extra `ray`)."""
     model: str = "ensemble"
     """What worlds are made of: ensemble, linear, neighbours, or a world model that another package adds."""
-    fresh: bool = False
-    """Start anew, even if OUT holds a finished or an interrupted run."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Torel(OfALog):
-    """A log in; any offline RL algorithm's settings ranked without trying them, and the best policy out."""
+class Torel(ALongRun):
+    """A log in; any offline RL algorithm's settings ranked without trying them, and the best policy out.
 
-    out: Path
-    """Folder for result.json, report.html, the chosen policy and the posterior."""
+    Writes result.json, report.html, the chosen policy and the posterior."""
+
     planner: Planners
     space: str = "default"
     """Which settings to try: default (or standard) and quick, for a CPU; large, for a GPU; paper, the
@@ -164,16 +178,14 @@ class Torel(OfALog):
     """Of the intervals."""
     model: str = "ensemble"
     """What worlds are made of: ensemble, linear, neighbours, or a world model that another package adds."""
-    fresh: bool = False
-    """Start anew, even if OUT holds a finished or an interrupted run."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Evaluate(OfALog):
-    """A log and policies from anywhere in; what each will earn, by several methods side by side, out."""
+class Evaluate(ALongRun):
+    """A log and policies from anywhere in; what each will earn, by several methods side by side, out.
 
-    out: Path
-    """Folder for evaluation.json and evaluation.html."""
+    Writes evaluation.json and evaluation.html."""
+
     policy: tyro.conf.UseAppendAction[tuple[str, ...]]
     """Which policy: a folder that `offing sorel` or `torel` left, MODULE:FUNCTION (observations in, actions out),
     or a file of another library; give it several times to compare."""
@@ -198,8 +210,6 @@ class Evaluate(OfALog):
     """Where worlds are fitted: in this process, over all local devices, or on a Ray cluster (extra `ray`)."""
     model: str = "ensemble"
     """What worlds are made of: ensemble, linear, neighbours, or a world model that another package adds."""
-    fresh: bool = False
-    """Start anew, even if OUT holds a finished or an interrupted run."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -263,6 +273,16 @@ class Explain:
     """A TOML file that says which column is what."""
 
 
+@dataclass(frozen=True)
+class Sample:
+    """Write one of the logs that come with the package as a file, to try things on."""
+
+    name: Positional[str]
+    """Which: coldstore (a table as companies have it), pendulum or cartpole."""
+    out: Path | None = None
+    """The file to write (default: its name, here)."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Inspect(OfALog):
     """What is in a log, what is wrong with it, and whether it is diverse enough for SOReL or calls for TOReL."""
@@ -281,7 +301,8 @@ Command = (
     | Annotated[Export, tyro.conf.subcommand("export")]
     | Annotated[Watch, tyro.conf.subcommand("watch")]
     | Annotated[Explain, tyro.conf.subcommand("explain")]
-    | Annotated[PosteriorCommand, tyro.conf.subcommand("posterior")]
+    | Annotated[Posterior, tyro.conf.subcommand("posterior")]
     | Annotated[Inspect, tyro.conf.subcommand("inspect")]
+    | Annotated[Sample, tyro.conf.subcommand("sample")]
     | Annotated[Collect, tyro.conf.subcommand("collect")]
 )

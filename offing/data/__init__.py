@@ -15,7 +15,7 @@ from .opening import help_text, opened
 from .schema import Schema
 from .sources import BUDGET, Request, Source
 from .sources._toml import read_schema, text_in
-from .sources.sample import samples
+from .sources.sample import sample_file, samples
 from .table.draft import draft_table
 
 __all__ = [
@@ -34,6 +34,7 @@ __all__ = [
     "load",
     "ranges",
     "read_schema",
+    "sample_file",
     "samples",
     "sketch",
     "split",

@@ -24,6 +24,15 @@ def samples() -> list[str]:
     return sorted(PREFIX + name for name, ending in names if ending in ("npz", "csv"))
 
 
+def sample_file(name: str) -> tuple[str, bytes]:
+    """The file of an embedded sample, by its name with or without the prefix: what it is called, and its bytes."""
+    plain = name.removeprefix(PREFIX)
+    if PREFIX + plain not in samples():
+        raise BadInput(f"{name}: no such sample; there are {', '.join(samples())}")
+    file = next(item for item in FOLDER.iterdir() if item.name in (f"{plain}.csv", f"{plain}.npz"))
+    return file.name, file.read_bytes()
+
+
 def _load(request: Request) -> Log:
     if request.name not in samples():
         raise BadInput(f"{request.name}: no such sample; there are {', '.join(samples())}")
