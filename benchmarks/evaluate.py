@@ -26,7 +26,7 @@ import numpy as np
 from offing.planner._parts import Scale, actor_init, policy_of
 from offing.types import Box, Dataset, Policy, Task, Transition
 from offing.value._critic import Hypers, fit
-from offing.value._view import units, view
+from offing.value._view import sample_of
 
 OBS, ACTIONS = 17, 6
 TASK = Task(1000, 0.99, Box((-1.0,) * ACTIONS, (1.0,) * ACTIONS))
@@ -61,16 +61,15 @@ def clocked(call: Callable[[], Any]) -> tuple[float, float]:
 
 def measure(policies: Policy, hypers: Hypers, data: Dataset, alone: int, repeats: int) -> dict[str, Any]:
     """Seconds, updates a second, memory and time to compile, of all policies in as many calls as `alone` says."""
-    rows, scale = view(data, TASK)
-    rest = jax.device_put((rows, scale, data.starts, units(data), jnp.asarray(data.size), jnp.asarray(0.99)))
+    sample = jax.device_put(sample_of(data, TASK))
     count = jax.tree.leaves(policies)[0].shape[0]
     one = lambda i: jax.tree.map(lambda leaf: leaf[i : i + 1], policies)
     some = [one(i) for i in range(alone)] if alone else [policies]
     began = time.perf_counter()
-    program = fit.lower(jax.random.key(0), hypers, some[0], *rest, TASK.actions).compile()
+    program = fit.lower(jax.random.key(0), hypers, some[0], sample, TASK.actions).compile()
     compiled = time.perf_counter() - began
     memory = program.memory_analysis()
-    call = lambda policy: lambda: program(jax.random.key(1), hypers, policy, *rest)
+    call = lambda policy: lambda: program(jax.random.key(1), hypers, policy, sample)
     clocked(call(some[0]))
     times = np.array([[clocked(call(policy)) for policy in some] for _ in range(repeats)])  # [R, calls, 2]
     seconds, cores = times.mean(1).min(0) * (count if alone else 1)

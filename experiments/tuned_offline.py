@@ -38,6 +38,7 @@ from offing.report.store import Folder, identity, pack, unpack, write
 from offing.tune import systems
 from offing.tune.candidates import pad_starts
 from offing.tune.choose import PosteriorChoice, choose_posterior, refit
+from offing.tune.plans import TrialPlan
 from offing.tune.run import Run
 from offing.tune.systems import chosen, overlapping
 from offing.tune.trials import Contender, Trial
@@ -93,8 +94,8 @@ def run(suite: str, task: str, planner: str, rows: int, seed: int, given: Any) -
         models,
         [Contender(planner, offing.planner.get(planner), settings)],
         seed,
-        given.seeds,
-        run=Run(_Both(cache, mine, planner)),
+        TrialPlan(seeds=given.seeds),
+        Run(_Both(cache, mine, planner)),
     )
     record = {
         "suite": suite,
@@ -292,7 +293,8 @@ def matched(ucb: dict[str, Any]) -> str:
     return " / ".join(each) or "–"
 
 
-def main() -> None:
+def parsed() -> argparse.Namespace:
+    """The flags."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", choices=sorted(SUITES), default="gymnax")
     parser.add_argument("--task", nargs="+", help="default: all of the suite")
@@ -311,10 +313,72 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="logs side by side, each on a core of its own")
     parser.add_argument("--quiet", action="store_true", help="no table at the end")
     given = parser.parse_args()
+    given.out = given.out or RESULTS / f"tuned_offline_{given.suite}.json"
+    given.episodes = given.episodes or SUITES[given.suite]["episodes"]
+    return given
+
+
+Sweeps = list[tuple[str, str]]  # task, planner
+Points = list[tuple[int, ...]]  # rows, seed
+
+
+def left_to_do(records: list[dict[str, Any]], sweeps: Sweeps, points: Points) -> list[list[str]]:
+    """The flags of every process that runs what is not there yet: one for each task and size of log."""
+    done = {(r["task"], r["planner"], r["rows"], r["seed"]) for r in records}
+    parts = []
+    for rows, seed in points:
+        for task in dict.fromkeys(task for task, _ in sweeps):
+            left = [p for t, p in sweeps if t == task and (t, p, rows, seed) not in done]
+            parts += [["--task", task, "--points", f"{rows}:{seed}", "--planners", *left]] if left else []
+    return parts
+
+
+def plan_all(records: list[dict[str, Any]], sweeps: Sweeps, points: Points, given: argparse.Namespace) -> None:
+    """Runs every sweep that is not there yet, and plays its policies unless planning is all that was asked."""
+    done = {(r["task"], r["planner"], r["rows"], r["seed"]) for r in records}
+    left = [(*sweep, *point) for point in points for sweep in sweeps if (*sweep, *point) not in done]
+    for task, planner, rows, seed in left:
+        record, policies = run(given.suite, task, planner, rows, seed, given)
+        if given.phase == "plan":
+            keep(given.policies, record, policies)
+        else:
+            realise(record, policies, given.episodes)
+        records.append(record)
+        save(given.out, records)
+        print(f"{name(record)}: {len(policies)} settings, {record['word']}, {record['seconds']} s", flush=True)
+
+
+def score_all(records: list[dict[str, Any]], sweeps: Sweeps, given: argparse.Namespace) -> None:
+    """Scores kept policies again, in worlds that they were not planned in."""
+    for record in (r for r in records if (r["task"], r["planner"]) in sweeps):
+        if offing.planner.get(record["planner"]).imagines:
+            print(f"{name(record)}: planned in worlds, so left as it is", flush=True)
+            continue
+        log = offing.load(Path(given.logs) / f"{record['task']}.npz", record["rows"], record["seed"])
+        score(record, fetch(given.policies, record, log.task, log.data.steps.obs.shape[1]), log, given)
+        save(given.out, records)
+        print(f"{name(record)}: scored, {record['word']}, {record['scoring_seconds']} s", flush=True)
+
+
+def play_all(records: list[dict[str, Any]], given: argparse.Namespace) -> None:
+    """Plays kept policies in the true environment."""
+    for record in (r for r in records if "realised" not in r):
+        env = envs.make(f"brax-{record['task']}" if record["suite"] == "brax" else record["task"])
+        width = jax.eval_shape(env.reset, jax.random.key(0))[1].shape[0]
+        realise(record, fetch(given.policies, record, env.task, width), given.episodes)
+        save(given.out, records)
+        print(f"{name(record)}: played", flush=True)
+
+
+def save(out: Path, records: list[dict[str, Any]]) -> None:
+    """Writes all records."""
+    write(out, (json.dumps(records, indent=1) + "\n").encode())
+
+
+def main() -> None:
+    given = parsed()
     suite = SUITES[given.suite]
-    episodes = given.episodes or suite["episodes"]
-    out = given.out or RESULTS / f"tuned_offline_{given.suite}.json"
-    records = json.loads(out.read_text()) if out.exists() else []
+    records = json.loads(given.out.read_text()) if given.out.exists() else []
     points = [tuple(map(int, p.split(":"))) for p in given.points] if given.points else suite["points"]
     sweeps = [
         (task, planner)
@@ -322,47 +386,14 @@ def main() -> None:
         if (not given.task or task in given.task) and (not given.planners or planner in given.planners)
     ]
     if given.phase in ("all", "plan") and given.jobs > 1:
-        done = {(r["task"], r["planner"], r["rows"], r["seed"]) for r in records}
-        parts = []
-        for rows, seed in points:
-            for task in dict.fromkeys(task for task, _ in sweeps):
-                left = [p for t, p in sweeps if t == task and (t, p, rows, seed) not in done]
-                parts += [["--task", task, "--points", f"{rows}:{seed}", "--planners", *left]] if left else []
-        abreast(parts, out, given.jobs)
-        records = json.loads(out.read_text()) if out.exists() else []
+        abreast(left_to_do(records, sweeps, points), given.out, given.jobs)
+        records = json.loads(given.out.read_text()) if given.out.exists() else []
     elif given.phase in ("all", "plan"):
-        for rows, seed in points:
-            for task, planner in sweeps:
-                asked = {"task": task, "planner": planner, "rows": rows, "seed": seed}
-                if any(all(r[k] == v for k, v in asked.items()) for r in records):
-                    continue
-                record, policies = run(given.suite, task, planner, rows, seed, given)
-                if given.phase == "plan":
-                    keep(given.policies, record, policies)
-                else:
-                    realise(record, policies, episodes)
-                records.append(record)
-                write(out, (json.dumps(records, indent=1) + "\n").encode())
-                print(
-                    f"{name(record)}: {len(policies)} settings, {record['word']}, {record['seconds']} s",
-                    flush=True,
-                )
+        plan_all(records, sweeps, points, given)
     if given.phase == "score":
-        for record in (r for r in records if (r["task"], r["planner"]) in sweeps):
-            if offing.planner.get(record["planner"]).imagines:
-                print(f"{name(record)}: planned in worlds, so left as it is", flush=True)
-                continue
-            log = offing.load(Path(given.logs) / f"{record['task']}.npz", record["rows"], record["seed"])
-            score(record, fetch(given.policies, record, log.task, log.data.steps.obs.shape[1]), log, given)
-            write(out, (json.dumps(records, indent=1) + "\n").encode())
-            print(f"{name(record)}: scored, {record['word']}, {record['scoring_seconds']} s", flush=True)
+        score_all(records, sweeps, given)
     if given.phase == "play":
-        for record in (r for r in records if "realised" not in r):
-            env = envs.make(f"brax-{record['task']}" if record["suite"] == "brax" else record["task"])
-            width = jax.eval_shape(env.reset, jax.random.key(0))[1].shape[0]
-            realise(record, fetch(given.policies, record, env.task, width), episodes)
-            write(out, (json.dumps(records, indent=1) + "\n").encode())
-            print(f"{name(record)}: played", flush=True)
+        play_all(records, given)
     if given.phase not in ("plan", "score") and not given.quiet:
         print(table(records))
 

@@ -16,6 +16,7 @@ import argparse
 import json
 import platform
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -272,7 +273,8 @@ def draw(records: list[dict[str, Any]], path: Path) -> None:
         figure.savefig(path, metadata={"Date": None})
 
 
-def main() -> None:
+def parsed() -> argparse.Namespace:
+    """The flags."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--suite", choices=sorted(SUITES), default="gymnax")
     parser.add_argument("--task", nargs="+", help="default: all of the suite")
@@ -280,13 +282,8 @@ def main() -> None:
     parser.add_argument("--points", nargs="+", help="ROWS:SEED, default: the suite's")
     parser.add_argument("--cores", nargs="+")
     parser.add_argument("--scale")
-    parser.add_argument(
-        "--fixed",
-        nargs="+",
-        default=[],
-        metavar="NAME=NUMBER",
-        help="of the worlds, instead of the scale's: prior_scale=0",
-    )
+    fixed = "of the worlds, instead of the scale's: prior_scale=0"
+    parser.add_argument("--fixed", nargs="+", default=[], metavar="NAME=NUMBER", help=fixed)
     parser.add_argument("--logs", type=Path, default=Path("out/logs"), help="folder of the Brax logs, TASK.npz")
     parser.add_argument("--out", type=Path, help="default: results/value_against_rows_SUITE.json")
     parser.add_argument("--policies", type=Path, default=Path("out/policies"))
@@ -299,57 +296,73 @@ def main() -> None:
     given.fixed = {called: float(number) for called, number in (each.split("=") for each in given.fixed)}
     if given.jobs > 1 and given.until < float("inf"):
         parser.error("--until counts one process's time: it goes with --jobs 1")
-    began = time.perf_counter()
-    suite = SUITES[given.suite]
-    episodes = given.episodes or suite["episodes"]
-    out = given.out or RESULTS / f"value_against_rows_{given.suite}.json"
-    records = json.loads(out.read_text()) if out.exists() else []
-    points = [tuple(map(int, p.split(":"))) for p in given.points] if given.points else suite["points"]
-    done = {(r["task"], r["rows"], r["seed"]) for r in records}
-    tasks = given.task or suite["tasks"]
-    if given.phase in ("all", "plan") and given.jobs > 1:
-        sizes = sorted({rows for rows, _ in points}, reverse=True)
-        left = lambda task, rows: [f"{r}:{s}" for r, s in points if r == rows and (task, r, s) not in done]
-        some = [["--task", task, "--points", *left(task, rows)] for rows in sizes for task in tasks]
-        abreast([part for part in some if part[-1] != "--points"], out, given.jobs)
-        records = json.loads(out.read_text()) if out.exists() else []
-    elif given.phase in ("all", "plan"):
-        for task in tasks:
-            for rows, seed in points:
-                if (task, rows, seed) in done:
-                    continue
-                if time.perf_counter() - began > given.until:
-                    break
-                for record, policies in run(given.suite, task, rows, seed, given):
-                    if given.phase == "plan":
-                        keep(given.policies, record, policies)
-                    else:
-                        realise(record, policies, episodes, given.suite == "brax" and rows == 200_000)
-                    records.append(record)
-                    truth = f", realised {record['realised']:.1f}" if "realised" in record else ""
-                    sure = "calibrated" if record["calibrated"] else "not calibrated"
-                    said = f"predicted {record['predicted']:.1f} in {np.round(record['interval'], 1)}{truth}"
-                    print(
-                        f"{name(record)}: {sure}, {said}, {record['verdict']}, {record['seconds']} s", flush=True
-                    )
-                save(out, records)
-    if given.phase == "play":
-        from offing.online import envs
+    given.out = given.out or RESULTS / f"value_against_rows_{given.suite}.json"
+    given.episodes = given.episodes or SUITES[given.suite]["episodes"]
+    given.task = given.task or SUITES[given.suite]["tasks"]
+    return given
 
-        for record in records:
-            if "realised" not in record and record["task"] in (given.task or suite["tasks"]):
-                env = envs.make(f"brax-{record['task']}")
-                width = jax.eval_shape(env.reset, jax.random.key(0))[1].shape[0]
-                policies = fetch(given.policies, record, env.task, width)
-                realise(record, policies, episodes, record["rows"] == 200_000)
-                save(out, records)
-                print(
-                    f"{name(record)}: predicted {record['predicted']:.1f}, realised {record['realised']:.1f}",
-                    flush=True,
-                )
+
+Points = list[tuple[int, ...]]  # rows, seed
+
+
+def left_to_do(records: list[dict[str, Any]], points: Points, tasks: Sequence[str]) -> list[list[str]]:
+    """The flags of every process that runs what is not there yet: one for each task and size of log."""
+    done = {(r["task"], r["rows"], r["seed"]) for r in records}
+    sizes = sorted({rows for rows, _ in points}, reverse=True)
+    left = lambda task, rows: [f"{r}:{s}" for r, s in points if r == rows and (task, r, s) not in done]
+    some = [["--task", task, "--points", *left(task, rows)] for rows in sizes for task in tasks]
+    return [part for part in some if part[-1] != "--points"]
+
+
+def plan_all(records: list[dict[str, Any]], points: Points, given: argparse.Namespace) -> None:
+    """Runs every point that is not there yet, and plays its policies unless planning is all that was asked."""
+    began, done = time.perf_counter(), {(r["task"], r["rows"], r["seed"]) for r in records}
+    for task, rows, seed in [(task, *point) for task in given.task for point in points]:
+        if (task, rows, seed) in done or time.perf_counter() - began > given.until:
+            continue
+        for record, policies in run(given.suite, task, rows, seed, given):
+            if given.phase == "plan":
+                keep(given.policies, record, policies)
+            else:
+                realise(record, policies, given.episodes, given.suite == "brax" and rows == 200_000)
+            records.append(record)
+            truth = f", realised {record['realised']:.1f}" if "realised" in record else ""
+            sure = "calibrated" if record["calibrated"] else "not calibrated"
+            promise = f"predicted {record['predicted']:.1f} in {np.round(record['interval'], 1)}{truth}"
+            print(f"{name(record)}: {sure}, {promise}, {record['verdict']}, {record['seconds']} s", flush=True)
+        save(given.out, records)
+
+
+def play_all(records: list[dict[str, Any]], given: argparse.Namespace) -> None:
+    """Plays kept policies in the true environment."""
+    from offing.online import envs
+
+    for record in (r for r in records if "realised" not in r and r["task"] in given.task):
+        env = envs.make(f"brax-{record['task']}")
+        width = jax.eval_shape(env.reset, jax.random.key(0))[1].shape[0]
+        policies = fetch(given.policies, record, env.task, width)
+        realise(record, policies, given.episodes, record["rows"] == 200_000)
+        save(given.out, records)
+        figures = f"predicted {record['predicted']:.1f}, realised {record['realised']:.1f}"
+        print(f"{name(record)}: {figures}", flush=True)
+
+
+def main() -> None:
+    given = parsed()
+    records = json.loads(given.out.read_text()) if given.out.exists() else []
+    points = SUITES[given.suite]["points"]
+    if given.points:
+        points = [tuple(map(int, point.split(":"))) for point in given.points]
+    if given.phase in ("all", "plan") and given.jobs > 1:
+        abreast(left_to_do(records, points, given.task), given.out, given.jobs)
+        records = json.loads(given.out.read_text()) if given.out.exists() else []
+    elif given.phase in ("all", "plan"):
+        plan_all(records, points, given)
+    if given.phase == "play":
+        play_all(records, given)
     if given.phase != "plan" and not given.quiet:
         print(table(records))
-        draw(records, out.with_suffix(".svg"))
+        draw(records, given.out.with_suffix(".svg"))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import two_states as two
 
 from offing.nets import mlp
 from offing.types import BadInput, Policy
-from offing.value._view import units, view
+from offing.value._view import sample_of
 from offing.value.estimators import dualdice as dice
 
 KEY = jax.random.key(0)
@@ -28,12 +28,10 @@ SMALL = dice.Hypers(
 
 def test_the_ratio_is_the_true_one_within_two_percent():
     data, tables = two.every_transition(), [two.SHY, two.BOLD]
-    rows, scale = view(data, two.TASK)
+    sample = sample_of(data, two.TASK)
+    rows, scale = sample.rows, sample.scale
     pool = Policy(jnp.stack([jnp.asarray(t, jnp.float32) for t in tables]), (), two.Act())
-    starts, size, discount = jnp.asarray(data.starts), jnp.asarray(data.size), jnp.asarray(two.DISCOUNT)
-    zetas, found, _ = dice.fit(
-        KEY, SMALL, pool, rows, scale, starts, units(data), size, discount, two.TASK.actions
-    )
+    zetas, found, _ = dice.fit(KEY, SMALL, pool, sample, two.TASK.actions)
     at = jax.vmap(jax.vmap(lambda net: mlp(net, rows.x[::10])[..., 0]))(zetas).mean(1)  # [P, 4]
     true = np.stack([two.occupancy(t).ravel() * 4 for t in tables])  # the log holds each state-action alike
     np.testing.assert_allclose(at, true, rtol=0.02)

@@ -34,6 +34,7 @@ from offing.tune.candidates import pad_starts
 from offing.tune.evaluate import evaluate
 from offing.tune.judge import acts_like, judge_all, logged, packed, unpacked
 from offing.tune.more_data import SHARES, thinned
+from offing.tune.plans import EvaluationPlan
 from offing.tune.run import Run
 from offing.types import BadInput, Box, Dataset, Policy, Task, Transition
 from offing.value import estimators
@@ -82,7 +83,7 @@ def policies(log):
 
 @pytest.fixture(scope="module")
 def found(log, policies):
-    asked = {"scale": "smoke", "copies": 4, "run": Run(Kept())}
+    asked = {"plan": EvaluationPlan(scale="smoke", copies=4), "run": Run(Kept())}
     return evaluate(KEY, log, MODELS, policies, **asked), asked
 
 
@@ -167,7 +168,7 @@ def test_policies_are_told_apart_by_what_they_do(log, policies):
 
 def test_unknown_methods_are_refused(log, policies):
     with pytest.raises(BadInput, match="crystal ball: no such method"):
-        evaluate(KEY, log, MODELS, policies, ["crystal ball"])
+        evaluate(KEY, log, MODELS, policies, EvaluationPlan(methods=["crystal ball"]))
 
 
 # ---- on paper
@@ -298,8 +299,8 @@ def test_an_addition_that_fails_leaves_the_estimates(module, name, lost, log, po
     else:
         monkeypatch.setattr(module, name, broken)
     some = {"lean": policies["lean"]}
-    methods = ["predictive", "fqe"]
-    result = evaluation(assess.evaluate(KEY, log, MODELS, some, methods, scale="smoke", copies=4, run=kept), FACTS)
+    plan = EvaluationPlan(methods=["predictive", "fqe"], scale="smoke", copies=4)
+    result = evaluation(assess.evaluate(KEY, log, MODELS, some, plan, run=kept), FACTS)
     result, page = with_page(result)
     ours = result.estimates["lean"]["predictive"]
     assert np.isfinite([ours.median, *ours.interval]).all()
@@ -408,8 +409,8 @@ def test_differences_that_all_worlds_agree_on_are_beyond_doubt():
 
 def test_worlds_of_another_kind_stand_beside(log, policies, kept):
     some = {"lean": policies["lean"]}
-    asked = {"scale": "smoke", "copies": 4, "run": kept, "judges": ["neighbours"]}
-    found = assess.evaluate(KEY, log, MODELS, some, ["predictive"], **asked)
+    plan = EvaluationPlan(methods=["predictive"], scale="smoke", copies=4, judges=["neighbours"])
+    found = assess.evaluate(KEY, log, MODELS, some, plan, run=kept)
     assert list(found.estimates["lean"]) == ["predictive", "neighbours"]
     told = evaluation(found, FACTS)
     one = told.estimates["lean"]["neighbours"]
@@ -417,7 +418,7 @@ def test_worlds_of_another_kind_stand_beside(log, policies, kept):
     assert np.isfinite([one.median, *one.interval]).all()
     assert one.explained.startswith("The worlds of neighbours say")
     with pytest.raises(BadInput, match="oracle: no such model"):
-        assess.evaluate(KEY, log, MODELS, some, ["predictive"], judges=["oracle"])
+        assess.evaluate(KEY, log, MODELS, some, EvaluationPlan(methods=["predictive"], judges=["oracle"]))
 
 
 # ---- many policies

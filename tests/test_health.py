@@ -21,6 +21,7 @@ from offing.tune.candidates import pad_starts
 from offing.tune.choose import choose_posterior
 from offing.tune.evaluate import evaluate, predicted
 from offing.tune.judge import in_worlds
+from offing.tune.plans import EvaluationPlan
 from offing.types import Policy, Seen
 from offing.value.health import Check, Evidence, checks
 from offing.value.left_out import LeftOut
@@ -30,6 +31,7 @@ MODELS = tuple(
     replace(TINY, prior_scale=scale) for scale in (6.0, 9.0, 12.0, 17.0)
 )  # small nets err, and may say so
 KEY = jax.random.key(0)
+PLAN = EvaluationPlan(methods=["predictive"], scale="smoke", copies=32)
 
 
 def lean(params, memory, seen, key):
@@ -59,7 +61,7 @@ def log() -> Log:
 
 @pytest.fixture(scope="module")
 def judged(log):
-    return evaluate(KEY, log, MODELS, {"mine": BALANCES}, ["predictive"], scale="smoke", copies=32)
+    return evaluate(KEY, log, MODELS, {"mine": BALANCES}, PLAN)
 
 
 @pytest.fixture(scope="module")

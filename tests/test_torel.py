@@ -21,6 +21,7 @@ from offing.report.ranking import tried_policy
 from offing.report.ranking_page import order
 from offing.report.results import load_policy
 from offing.tune import systems
+from offing.tune.plans import TrialPlan
 from offing.tune.run import Run
 from offing.tune.search import Search
 from offing.tune.systems import chosen, overlapping
@@ -39,6 +40,7 @@ SETTINGS = tuple(
 )
 DREAMERS = ["combo", "mopo", "morel", "rppo"]  # the planners that look into worlds
 CONTENDER = Contender("iql", iql.planner, SETTINGS)
+PLAN = TrialPlan(copies=4)
 
 
 @pytest.fixture(scope="module")
@@ -49,11 +51,11 @@ def log():
 @pytest.fixture(scope="module")
 def found(log):
     cache = Kept()
-    return systems.torel(jax.random.key(0), log, MODELS, [CONTENDER], copies=4, run=Run(cache)), cache
+    return systems.torel(jax.random.key(0), log, MODELS, [CONTENDER], plan=PLAN, run=Run(cache)), cache
 
 
 def trials_of(found, log, **more):
-    return try_all(jax.random.key(5), log, [CONTENDER], found[0].worlds, copies=4, **more)
+    return try_all(jax.random.key(5), log, [CONTENDER], found[0].worlds, plan=TrialPlan(copies=4, **more))
 
 
 def test_it_ranks_and_does_not_promise(found):
@@ -68,7 +70,7 @@ def test_it_ranks_and_does_not_promise(found):
 def test_what_was_kept_is_not_done_again_and_gives_the_same(found, log):
     result, cache = found
     before = cache.puts
-    again = systems.torel(jax.random.key(0), log, MODELS, [CONTENDER], copies=4, run=Run(cache))
+    again = systems.torel(jax.random.key(0), log, MODELS, [CONTENDER], plan=PLAN, run=Run(cache))
     assert cache.puts == before
     assert [t.score for t in again.trials] == [t.score for t in result.trials]
 
@@ -90,10 +92,10 @@ def test_worlds_that_a_planner_saw_do_not_judge_it_and_all_judge_one_that_saw_no
     worlds = found[0].worlds
     assert trials_of(found, log)[0].returns.returns.shape[0] == worlds.members
     looks = CONTENDER._replace(planner=replace(iql.planner, imagines=True), settings=SETTINGS[:1])
-    mine = try_all(jax.random.key(5), log, [looks], worlds, copies=4)[0]
+    mine = try_all(jax.random.key(5), log, [looks], worlds, plan=PLAN)[0]
     assert mine.returns.returns.shape[0] == worlds.members // 2
     fooled = jax.tree.map(lambda leaf: jnp.asarray(leaf).at[: worlds.members // 2].multiply(3.0), worlds.theta)
-    again = try_all(jax.random.key(5), log, [looks], replace(worlds, theta=fooled), copies=4)[0]
+    again = try_all(jax.random.key(5), log, [looks], replace(worlds, theta=fooled), plan=PLAN)[0]
     np.testing.assert_array_equal(mine.returns.returns, again.returns.returns)
     assert [name for name in planners.names() if planners.get(name).imagines] == DREAMERS
 
@@ -192,13 +194,15 @@ def test_another_estimator_may_choose(found, log, monkeypatch):
     monkeypatch.setattr(estimators, "get", lambda name: part)
     cache = found[1]
     result = systems.torel(
-        jax.random.key(0), log, MODELS, [CONTENDER], copies=4, run=Run(cache), select="contrary"
+        jax.random.key(0), log, MODELS, [CONTENDER], plan=TrialPlan(copies=4, select="contrary"), run=Run(cache)
     )
     assert result.index == len(SETTINGS) - 1
     assert [t.score for t in result.trials] == [0.0, 1.0, 2.0, 3.0]
     assert [t.returns.median for t in result.trials] == [t.score for t in found[0].trials]
     with pytest.raises(offing.BadInput, match="no such estimator"):
-        systems.torel(jax.random.key(0), log, MODELS, [CONTENDER], copies=4, run=Run(cache), select="crystal ball")
+        systems.torel(
+            jax.random.key(0), log, MODELS, [CONTENDER], plan=TrialPlan(select="crystal ball"), run=Run(cache)
+        )
 
 
 def test_a_search_is_asked_batch_after_batch_and_goes_on_where_it_was(found, log):
@@ -212,7 +216,7 @@ def test_a_search_is_asked_batch_after_batch_and_goes_on_where_it_was(found, log
 
     search = Search("mine", ask, lambda settings, scores: told.extend(zip(settings, scores, strict=True)))
     contender = Contender("iql", iql.planner, (), search, tries=3, batch=2)
-    result = systems.torel(jax.random.key(0), log, MODELS, [contender], copies=4, run=Run(found[1]))
+    result = systems.torel(jax.random.key(0), log, MODELS, [contender], plan=PLAN, run=Run(found[1]))
     assert asked[:2] == [2, 1]
     assert [setting for setting, _ in told] == list(SETTINGS[:3])
     np.testing.assert_allclose([score for _, score in told], [t.score for t in found[0].trials[:3]], rtol=1e-5)

@@ -23,6 +23,7 @@ from ..report.store import Table, frame, identity, write, write_json
 from ..tune import evaluate as evaluations
 from ..tune.evaluate import Assessment
 from ..tune.judge import acts_like
+from ..tune.plans import EvaluationPlan
 from ..tune.run import Run
 from ..types import BadInput, Policy, WorldModel
 from ..value.estimators import PREDICTIVE
@@ -174,6 +175,15 @@ def evaluate(
     worlds = model_of(judging.model)
     models = worlds.space(scale, data.data.rows)
     likes = {name: acts_like(policy, data) for name, policy in pool.items()}
+    plan = EvaluationPlan(
+        methods=wanted,
+        scale=scale,
+        level=level,
+        within=judging.within,
+        sampled=judging.sampled,
+        forget=judging.forget,
+        judges=judging.judges,
+    )
     asked_for = (list(judging.judges), judging.within, judging.sampled, judging.forget)
     more = (worlds.name, *asked_for, scale, wanted, level, likes)
     asked = identity(data.fingerprint, seed, models, __version__, "evaluate", *more)
@@ -184,16 +194,10 @@ def evaluate(
             data,
             models,
             pool,
-            wanted,
+            plan,
             seed,
-            scale,
-            level=level,
-            within=judging.within,
-            sampled=judging.sampled,
-            forget=judging.forget,
-            judges=judging.judges,
-            run=run,
-            model=worlds,
+            run,
+            worlds,
         )
         return EvaluationResult.of(found, facts(data, asked, seed, scale, worlds, bar))
 

@@ -13,6 +13,7 @@ from ..progress import Bar
 from ..report.actor import Actor
 from ..report.ranking import save_ranking, torel_report
 from ..report.store import identity
+from ..tune.plans import TrialPlan
 from ..tune.run import Run
 from ..tune.systems import torel as run_torel
 from ..tune.trials import Contender
@@ -76,9 +77,8 @@ def torel(
     asked = identity(data.fingerprint, seed, settings, __version__, *wanted)
 
     def work(run: Run, bar: Bar) -> TorelResult:
-        how_often = {"halve": tuning.halve, "select": tuning.select, "level": level, "model": worlds}
-        key = jax.random.key(seed)
-        ranking = run_torel(key, data, models, contenders, seed, tuning.seeds, run=run, **how_often)
+        plan = TrialPlan(seeds=tuning.seeds, halve=tuning.halve, select=tuning.select, level=level)
+        ranking = run_torel(jax.random.key(seed), data, models, contenders, seed, plan, run, worlds)
         run_on = facts(data, asked, seed, scale, worlds, bar)
         report = torel_report(ranking, level, run_on, space, bar.spent, data.columns)
         name = ranking.trials[ranking.index].planner

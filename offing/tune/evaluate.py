@@ -35,6 +35,7 @@ from .candidates import pad_starts
 from .choose import PosteriorChoice, choose_posterior, refit
 from .judge import Jury, in_worlds, judge_all
 from .more_data import MoreData, more_data
+from .plans import EVALUATION, EvaluationPlan
 from .run import ALONE, Run
 
 FARTHEST = 256  # steps that logged actions are replayed for, at most
@@ -72,39 +73,30 @@ def evaluate(
     log: Log,
     models: Sequence[Any],
     policies: Mapping[str, Policy],
-    methods: Sequence[str] | None = None,
+    plan: EvaluationPlan = EVALUATION,
     seed: int = 0,
-    scale: str = "quick",
-    copies: int = 256,
-    level: float = 0.9,
-    within: float | None = None,
-    sampled: bool = False,
-    forget: bool = False,
-    judges: Sequence[str] = (),
     run: Run = ALONE,
     model: WorldModel = ensemble.model,
 ) -> Assessment:
     """Each policy's value by each method, from the log alone; `models` are the settings of worlds to choose from.
 
-    `methods` are all there are unless named, `scale` says how long estimators train, `within` what half-width an
-    interval should have, `sampled` that policies
-    draw their actions, `judges` other kinds of worlds to ask beside. Nothing here touches an environment.
+    Nothing here touches an environment.
     """
-    asked = _asked(policies, methods, judges)
+    methods, copies, sampled = _methods(policies, plan), plan.copies, plan.sampled
     k1, k2, k3, k4, k5 = jax.random.split(key, 5)
     choice = choose_posterior(k1, log, models, seed, run, model)
     worlds = refit(k1, log, choice, run)
     ours = in_worlds(k2, log, policies, pad_starts(worlds), choice.pil, copies, sampled, run)
-    run.tell("judge", 0, len(asked))
-    jury = judge_all(k2, log, policies, asked, scale, sampled, forget, run)
-    for name in dict.fromkeys(judges):
-        others = Others(log, name, seed, scale, copies, sampled)
+    run.tell("judge", 0, len(methods))
+    jury = judge_all(k2, log, policies, methods, plan.scale, sampled, plan.forget, run)
+    for name in dict.fromkeys(plan.judges):
+        others = Others(log, name, seed, plan.scale, copies, sampled)
         _add(jury, name, attempt(lambda o=others: by_other_worlds(k1, k2, o, policies, run)))
-    tested = attempt(lambda: backtested(k3, log, choice, worlds, level))
+    tested = attempt(lambda: backtested(k3, log, choice, worlds, plan.level))
     ours = {name: _checked(estimate, tested, choice.pil) for name, estimate in ours.items()}
     now = {name: _return(estimate) for name, estimate in ours.items()}
     far = attempt(lambda: _horizon(k4, log, choice))
-    more = attempt(lambda: more_data(k5, log, choice, policies, now, level, within, sampled, seed, run))
+    more = attempt(lambda: more_data(k5, log, choice, policies, now, plan, seed, run))
     return Assessment(
         estimates={name: {PREDICTIVE: ours[name], **jury.estimates[name]} for name in policies},
         left_out=jury.left_out,
@@ -113,23 +105,24 @@ def evaluate(
         worlds=worlds,
         horizon=far,
         more_data=more,
-        level=level,
+        level=plan.level,
         notes=(*log.notes, *choice.notes),
         starts=len(log.data.starts),
     )
 
 
-def _asked(policies: Mapping[str, Policy], methods: Sequence[str] | None, judges: Sequence[str]) -> list[str]:
+def _methods(policies: Mapping[str, Policy], plan: EvaluationPlan) -> list[str]:
     """The estimators to ask beside the posterior; BadInput, before any work, for what is not there."""
-    asked = [m for m in dict.fromkeys(every_method() if methods is None else methods) if m != PREDICTIVE]
-    unknown = [method for method in asked if method not in every_method()]
+    named = every_method() if plan.methods is None else plan.methods
+    methods = [method for method in dict.fromkeys(named) if method != PREDICTIVE]
+    unknown = [method for method in methods if method not in every_method()]
     if unknown:
         raise BadInput(f"{unknown[0]}: no such method; there are {', '.join(every_method())}")
     if not policies:
         raise BadInput("no policy to evaluate")
-    for name in judges:
+    for name in plan.judges:
         get_model(name)
-    return asked
+    return methods
 
 
 def _evidence(

@@ -26,6 +26,7 @@ from ..value.many import rolled_all
 from ..value.predictive import Rollouts, estimates, known_of
 from .candidates import pad_starts
 from .choose import PosteriorChoice, calibrated, program
+from .plans import EVALUATION, EvaluationPlan
 from .run import ALONE, Run
 from .sweep import sweep
 
@@ -72,13 +73,11 @@ def more_data(
     choice: PosteriorChoice,
     policies: Mapping[str, Policy],
     now: Mapping[str, ValueEstimate],
-    level: float = 0.9,
-    within: float | None = None,
-    sampled: bool = False,
+    plan: EvaluationPlan = EVALUATION,
     seed: int = 0,
     run: Run = ALONE,
 ) -> MoreData:
-    """Rows that an interval of `within` either way would take, by extrapolation; half of what it is, if not said.
+    """Rows that an interval of `plan.within` either way would take, by extrapolation.
 
     `now` is what each policy is worth by all rows.
     """
@@ -93,12 +92,14 @@ def more_data(
     at = np.r_[rows, data.rows] if refitted else rows
     halves: dict[str, list[ValueEstimate]] = {name: [] for name in policies}
     for i, (world, loss) in enumerate(zip(worlds, losses, strict=True)):
-        rolled = rolled_all(jax.random.fold_in(k2, i), [*policies.values()], pad_starts(world), COPIES, sampled)
+        rolled = rolled_all(
+            jax.random.fold_in(k2, i), [*policies.values()], pad_starts(world), COPIES, plan.sampled
+        )
         for name, journey in zip(policies, rolled, strict=True):
             halves[name].append(_by_fewer(journey.rollouts, world, log, loss, shares[i]))
         run.tell("widths", i + 1, len(worlds))
     widths = {
-        name: attempt(lambda n=name, e=each: _width([*e, now[n]] if refitted else e, at, now[n], level, within))
+        name: attempt(lambda n=name, e=each: _width([*e, now[n]] if refitted else e, at, now[n], plan))
         for name, each in halves.items()
     }
     return MoreData(rows, tuple(losses), fit(rows, np.array([loss.total for loss in losses])), widths)
@@ -157,15 +158,13 @@ def half_width(estimate: ValueEstimate, level: float) -> float:
     return known + (estimate.more - estimate.less) / 2
 
 
-def _width(
-    estimates: list[ValueEstimate], rows: np.ndarray, now: ValueEstimate, level: float, within: float | None
-) -> Width:
+def _width(estimates: list[ValueEstimate], rows: np.ndarray, now: ValueEstimate, plan: EvaluationPlan) -> Width:
     """The law of squared half-widths; what they might as well have been is asked of worlds drawn again."""
     rng = np.random.default_rng(0)
-    half = lambda estimate: half_width(estimate, level)
+    half = lambda estimate: half_width(estimate, plan.level)
     again = lambda e: e._replace(returns=np.asarray(e.returns)[rng.integers(0, e.members, e.members)])
     halves = np.array([half(estimate) for estimate in estimates])
     drawn = np.array([[half(again(estimate)) for estimate in estimates] for _ in range(REPLICATES)])
-    target = half(now) / 2 if within is None else within
+    target = half(now) / 2 if plan.within is None else plan.within
     found = needed(rows, halves**2, drawn**2, (target / max(half(now), 1e-30)) ** 2)
     return Width(rows, halves, fit(rows, halves**2), half(now), target, found)

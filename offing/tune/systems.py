@@ -20,6 +20,7 @@ from .backtested import checked
 from .candidates import PolicyChoice, choose_policy, pad_starts
 from .choose import PosteriorChoice, choose_posterior, refit
 from .judge import logged
+from .plans import TRIALS, TrialPlan
 from .portfolio import Portfolio, choose_candidate
 from .run import ALONE, Run
 from .trials import Contender, Trial, seek_all, strangers, try_all
@@ -133,18 +134,15 @@ def torel(
     models: Sequence[Any],
     contenders: Sequence[Contender],
     seed: int = 0,
-    seeds: int = 1,
-    copies: int = 64,
-    halve: bool = False,
-    select: str = "predictive",
-    level: float = 0.9,
+    plan: TrialPlan = TRIALS,
     run: Run = ALONE,
     model: WorldModel = ensemble.model,
 ) -> Ranking:
     """Algorithm 2: phi_I, phi_II by PIL; any planner's phi_III by predictive median; a ranking, never a GO.
 
-    `select` names another estimator to rank by, for comparison.
+    `plan.select` names another estimator to rank by, for comparison.
     """
+    select, copies = plan.select, plan.copies
     if select not in estimators.methods():
         raise BadInput(f"{select}: no such estimator; there are {', '.join(estimators.methods())}")
     k1, k2, k3, k4 = jax.random.split(key, 4)
@@ -152,7 +150,7 @@ def torel(
     worlds = refit(k1, log, posterior, run)
 
     def attempt(contenders: Sequence[Contender], run: Run) -> list[Trial]:
-        found = try_all(k2, log, contenders, worlds, posterior.pil, seeds, copies, halve, run)
+        found = try_all(k2, log, contenders, worlds, posterior.pil, plan, run)
         return found if select == "predictive" else _by(k3, select, found, log)
 
     trials = seek_all(contenders, attempt, run)
@@ -169,7 +167,7 @@ def torel(
         worlds=worlds,
         trials=tuple(trials),
         index=index,
-        alike=overlapping(trials, index, level),
+        alike=overlapping(trials, index, plan.level),
         saved=1 - float(np.mean([trial.share for trial in trials])),
         predicted=predicted,
         behaviour=behaviour(log.data, log.task),

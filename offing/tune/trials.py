@@ -25,6 +25,7 @@ from ..types import Dataset, Key, Planner, Policy, Posterior
 from ..value.estimate import ValueEstimate
 from ..value.predictive import Known, Rollouts, estimates, known_of, rollouts
 from .candidates import pad_starts
+from .plans import TRIALS, TrialPlan
 from .run import ALONE, Run
 from .search import Search, part, seek
 from .sweep import sweep
@@ -109,15 +110,13 @@ def try_all(
     contenders: Sequence[Contender],
     worlds: Posterior,
     loss: PIL | None = None,
-    seeds: int = 1,
-    copies: int = 64,
-    halve: bool = False,
+    plan: TrialPlan = TRIALS,
     run: Run = ALONE,
 ) -> list[Trial]:
-    """Every setting of every contender, `seeds` times, trained and scored; in the order given, seed after seed."""
-    plans = [(c, setting, seed) for c in contenders for setting in c.settings for seed in range(seeds)]
-    entries: list[Any] = [Entry(setting, np.int32(seed) if seeds > 1 else (), ()) for _, setting, seed in plans]
-    data = log.data
+    """Every setting of every contender, as often as planned, trained and scored; in order, seed by seed."""
+    plans = [(c, setting, seed) for c in contenders for setting in c.settings for seed in range(plan.seeds)]
+    several, data = plan.seeds > 1, log.data
+    entries: list[Any] = [Entry(setting, np.int32(seed) if several else (), ()) for _, setting, seed in plans]
     args = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), pad_starts(worlds.fold(0))))
     judges = {
         i: jax.device_put(pad_starts(strangers(i, worlds))) for i in {c.planner.imagines for c in contenders}
@@ -125,21 +124,21 @@ def try_all(
     trials: list[Any] = [None] * len(plans)
     known = known_of(data, log.task, loss)
     alive, begin = list(range(len(plans))), 0.0
-    for end in RUNGS if halve else (1.0,):
+    for end in RUNGS if plan.halve else (1.0,):
         for contender in contenders:
             mine = [i for i in alive if plans[i][0] is contender]
             if not mine:
                 continue
             judge = judges[contender.planner.imagines]
-            work = _stretch(contender.planner, begin, end, copies)
-            what = contender.name if not halve else f"{contender.name} to {end:.0%}"
+            work = _stretch(contender.planner, begin, end, plan.copies)
+            what = contender.name if not plan.halve else f"{contender.name} to {end:.0%}"
             ran = sweep(
                 what,
                 work,
                 [entries[i] for i in mine],
                 *args,
                 judge,
-                bytes_each=_bytes(contender, data, judge, copies),
+                bytes_each=_bytes(contender, data, judge, plan.copies),
                 most=MOST,
                 run=run,
             )

@@ -78,7 +78,7 @@ def _fit(
     train, size, valid, valid_size = tables
     k1, k2 = jax.random.split(key)
     outputs = actions.n if isinstance(actions, Discrete) else 2 * actions.width
-    net = mlp_init(k1, (obs.shape[-1], *[hypers.width] * hypers.depth, outputs), last=0.01)
+    net = mlp_init(k1, hypers.sizes(obs.shape[-1], outputs), last=0.01)
     counted = (jnp.arange(CAP) < valid_size) / valid_size
 
     def loss(net: Any, index: Array) -> tuple[Array, None]:

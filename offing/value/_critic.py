@@ -22,8 +22,8 @@ from ..hypers import hypers
 from ..nets import mlp, mlp_init, tower
 from ..optim import Learner, adam, descend, start
 from ..types import Array, Box, Discrete, Key, Policy
-from ._view import Rows, Scale, choose, enter, smooth
-from .pool import ROUNDS, Training
+from ._view import Rows, Sample, Scale, choose, enter, smooth
+from .pool import ROUNDS, Training, policies_in
 
 WINDOW = 4  # rounds that drift is measured between
 UNROLL = {"gpu": 5}  # updates to a turn of the loop: fewer launches on a GPU, only longer compilation elsewhere
@@ -79,18 +79,15 @@ class Frame(NamedTuple):
 
     hypers: Hypers
     pool: Policy
-    rows: Rows
-    scale: Scale
+    sample: Sample
     weight: Array  # [N, M]
-    size: Array
-    discount: Array
     actions: Box | Discrete
     smoothing: Array | None
     after: Array | None  # [P, N, A]  what policies do next, where that is asked once; None: at every update
 
     @property
     def count(self) -> int:
-        return jax.tree.leaves(self.pool)[0].shape[0]
+        return policies_in(self.pool)
 
 
 class Now(NamedTuple):
@@ -110,28 +107,23 @@ def fit(
     key: Key,
     hypers: Hypers,
     pool: Policy,
-    rows: Rows,
-    scale: Scale,
-    starts: Array,
-    unit: Array,
-    size: Array,
-    discount: Array,
+    sample: Sample,
     actions: Box | Discrete,
     smoothing: Array | None = None,
 ) -> Critics:
     """Critics of all policies in one program: minibatches are gathered once, next actions are each policy's."""
     k1, k2, k3, k4 = jax.random.split(key, 4)
-    weight = weights(k1, hypers.members, hypers.bootstrap, unit)
-    after = None if hypers.sampled else once(pool, rows.next_obs, actions)
-    frame = Frame(hypers, pool, rows, scale, weight, size, discount, actions, smoothing, after)
-    sizes = (rows.x.shape[-1], *[hypers.width] * hypers.depth, 1)
+    weight = weights(k1, hypers.members, hypers.bootstrap, sample.unit)
+    after = None if hypers.sampled else once(pool, sample.rows.next_obs, actions)
+    frame = Frame(hypers, pool, sample, weight, actions, smoothing, after)
+    sizes = hypers.sizes(sample.rows.x.shape[-1])
     nets = jax.vmap(lambda k: mlp_init(k, sizes, last=0.01))(jax.random.split(k2, hypers.members))
     nets = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (frame.count, *leaf.shape)), nets)
     blank = jnp.zeros(frame.count)
     curve = jnp.zeros((ROUNDS, frame.count, hypers.members))
     now = Now(jnp.asarray(0), start(nets), nets, curve, jnp.full(frame.count, ROUNDS), blank + jnp.inf, blank)
     more = lambda now: (now.number < ROUNDS) & jnp.any(now.rounds == ROUNDS)
-    now = jax.lax.while_loop(more, partial(_round, k3, frame, acts(k4, frame, starts)), now)
+    now = jax.lax.while_loop(more, partial(_round, k3, frame, acts(k4, frame, sample.starts)), now)
     return Critics(now.bar, now.curve, now.rounds, now.left, now.clipped)
 
 
@@ -140,7 +132,7 @@ def once(pool: Policy, obs: Array, actions: Box | Discrete) -> Array | None:
 
     A training asks for the same rows over and over: asked once, they are gathered like the rest of a minibatch.
     """
-    count, rows = jax.tree.leaves(pool)[0].shape[0], obs.shape[0]
+    count, rows = policies_in(pool), obs.shape[0]
     if count * rows * actions.width > KEEP:
         return None
     blocks = -(-rows // BLOCK)
@@ -158,18 +150,18 @@ def acts(key: Key, frame: Frame, obs: Array, chosen: Array | None = None) -> Arr
         chosen = jax.vmap(lambda policy: choose(ask, policy, obs, actions))(frame.pool)
     if smoothing is not None and not hypers.sampled:
         chosen = jax.vmap(lambda action: smooth(k2, action, actions, smoothing))(chosen)
-    return enter(frame.scale, actions, jnp.broadcast_to(obs, (frame.count, *obs.shape)), chosen)
+    return enter(frame.sample.scale, actions, jnp.broadcast_to(obs, (frame.count, *obs.shape)), chosen)
 
 
 def _update(frame: Frame, carry: Any, at: Any) -> tuple[Any, Array]:
     key, batch, weight, number, index = at
-    hypers, discount = frame.hypers, frame.discount
+    hypers, discount, scale = frame.hypers, frame.sample.discount, frame.sample.scale
     chosen = None if frame.after is None else frame.after[:, index]
     rate, after = adam(number, hypers.lr, hypers.decay), acts(key, frame, batch.next_obs, chosen)
 
     def one(learner: Learner, bar: Any, after: Array, weight: Array) -> tuple[Learner, Any, Array]:
         aim = (1 - discount) * batch.reward + discount * batch.mask * in_training(bar, after)
-        target = jnp.clip(aim, frame.scale.low, frame.scale.high)
+        target = jnp.clip(aim, scale.low, scale.high)
         learner, _, _ = descend(learner, rate, loss, batch.x, target, weight)
         bar = jax.tree.map(lambda old, new: old + hypers.track * (new - old), bar, learner.params)
         return learner, bar, jnp.mean(aim != target)
@@ -179,11 +171,16 @@ def _update(frame: Frame, carry: Any, at: Any) -> tuple[Any, Array]:
     return (learner, bar), clipped.mean(1)
 
 
+def minibatches(key: Key, hypers: Training, sample: Sample) -> tuple[Array, Rows]:
+    """The rows of as many updates as are made in one go: which they are [C, B], and what they hold."""
+    index = jax.random.randint(key, (hypers.chunk, hypers.batch_size), 0, sample.size)
+    return index, jax.tree.map(lambda leaf: leaf[index], sample.rows)
+
+
 def _many(frame: Frame, carry: Any, at: tuple[Key, Array]) -> tuple[Any, Array]:
     hypers = frame.hypers
     k1, k2 = jax.random.split(at[0])
-    index = jax.random.randint(k1, (hypers.chunk, hypers.batch_size), 0, frame.size)
-    batch = jax.tree.map(lambda leaf: leaf[index], frame.rows)
+    index, batch = minibatches(k1, hypers, frame.sample)
     numbers = at[1] + jnp.arange(hypers.chunk)
     xs = (jax.random.split(k2, hypers.chunk), batch, frame.weight[index], numbers, index)
     turns = min(UNROLL.get(jax.default_backend(), 1), hypers.chunk)
@@ -202,7 +199,7 @@ def _round(key: Key, frame: Frame, first: Array, now: Now) -> Now:
     learner, bar = jax.tree.map(keep, new, (now.learner, now.bar))
     value = jax.vmap(jax.vmap(lambda bar, x: value_of(bar, x).mean(), (0, None)))(bar, first)
     curve = jnp.asarray(now.curve).at[number].set(value)
-    left = remaining(curve, number, hypers, frame.discount)
+    left = remaining(curve, number, hypers, frame.sample.discount)
     settled = (left <= hypers.tolerance) & (number + 1 >= 2 * WINDOW)
     rounds = jnp.where(going & settled, number + 1, now.rounds)
     left, clipped = keep(left, now.left), keep(held.mean(0), now.clipped)

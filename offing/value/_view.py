@@ -36,6 +36,24 @@ class Rows(NamedTuple):
     mask: Array  # [N]  0 where the episode truly ended
 
 
+class Sample(NamedTuple):
+    """A log as estimators learn from it: rows in units of order one, starts, and what is drawn together."""
+
+    rows: Rows
+    scale: Scale
+    starts: Array  # [E, S]
+    unit: Array  # [N]  the episode of a row, or the row itself where there are none
+    size: Array  # []  rows in use
+    discount: Array  # []
+
+
+def sample_of(data: Dataset, task: Task, starts: Array | None = None) -> Sample:
+    """The log as estimators learn from it; from `starts` if others than the log's own."""
+    rows, scale = view(data, task)
+    first = jnp.asarray(data.starts if starts is None else starts)
+    return Sample(rows, scale, first, units(data), jnp.asarray(data.size), jnp.asarray(task.discount, jnp.float32))
+
+
 def view(data: Dataset, task: Task) -> tuple[Rows, Scale]:
     """The rows in units of order one, and those units."""
     rows, steps = data.rows, data.steps

@@ -27,7 +27,7 @@ from ._behaviour import clone
 from ._critic import Hypers as Critic
 from ._critic import fit
 from ._follow import Episodes, Way, add_up, episodes, follow_all, weigh
-from ._view import Density, below_one, units, view
+from ._view import Density, below_one, sample_of, view
 from .estimate import Estimate, ValueEstimate
 from .pool import Training, memoryless, pooled
 
@@ -129,14 +129,16 @@ def doubly_robust(
     variance, since the correction follows the memory.
     """
     log, said = episodes(data, task, "the doubly robust estimate"), below_one(task, "the doubly robust estimate")
-    (rows, scale), (k1, k2, k3, k4) = view(data, task), jax.random.split(key, 4)
+    sample, (k1, k2, k3, k4) = sample_of(data, task, log.obs[0]), jax.random.split(key, 4)
+    scale, discount = sample.scale, sample.discount
     behaviour, nll, more = _behaviour(k1, hypers, data, task, logp)
-    discount, size = jnp.asarray(task.discount, jnp.float32), jnp.asarray(data.size)
     shaken = jnp.asarray(hypers.smoothing, jnp.float32)
     plain = memoryless(pool)
-    critics = fit(k2, hypers, plain, rows, scale, log.obs[0], units(data), size, discount, task.actions, shaken)
+    critics = fit(k2, hypers, plain, sample, task.actions, shaken)
     way = follow_all(k3, hypers, pool, log, scale, critics.params, task.actions)
-    found, effective, clipped = _doubly(k4, hypers, way, behaviour[log.row], log, rows.reward[log.row], discount)
+    found, effective, clipped = _doubly(
+        k4, hypers, way, behaviour[log.row], log, sample.rows.reward[log.row], discount
+    )
     said += [*more, *_manner(hypers, pool, task)]
     judged = []
     for i, (value,) in enumerate(scale.earns(np.asarray(found, np.float64)) / (1 - task.discount)):

@@ -39,6 +39,10 @@ class Training:
     def per_round(self) -> int:
         return -(-self.updates // ROUNDS)
 
+    def sizes(self, inputs: int, outputs: int = 1) -> tuple[int, ...]:
+        """Widths of a net's layers, from what it reads to what it says."""
+        return (inputs, *[self.width] * self.depth, outputs)
+
     @property
     def chunk(self) -> int:
         return next(c for c in range(min(CHUNK, self.per_round), 0, -1) if self.per_round % c == 0)
@@ -82,6 +86,11 @@ def pooled(default: Any) -> Callable[[Callable[..., list[Estimate]]], Pooled]:
         return judge
 
     return wrap
+
+
+def policies_in(pool: Policy) -> int:
+    """How many policies a pool stacks."""
+    return jax.tree.leaves(pool)[0].shape[0]
 
 
 def kinds(policies: Sequence[Policy]) -> list[list[int]]:

@@ -160,7 +160,6 @@ def predictive(
     data: Dataset,
     own: Posterior | None = None,
     copies: int = 256,
-    sampled: bool = False,
     loss: PIL | None = None,
     checks: Checks | None = None,
 ) -> Predictive:
@@ -172,11 +171,11 @@ def predictive(
     a table that repeats its starts.
     """
     k1, k2, k3 = jax.random.split(key, 3)
-    run = lambda key, worlds: jax.tree.map(np.asarray, rolled(key, policy, worlds, copies, sampled)[0])
+    run = lambda key, worlds: jax.tree.map(np.asarray, rolled(key, policy, worlds, copies)[0])
     found = run(k1, posterior)
     trained = None if own is None else run(k2, own)
     value, returns = estimates(found, trained, posterior, known_of(data, posterior.task, loss, checks))
-    way: Any = rolled(k3, policy, posterior, min(copies, VISITS), sampled, path=True)[1]
+    way: Any = rolled(k3, policy, posterior, min(copies, VISITS), path=True)[1]
     validate_actions(policy, *way)
     support = Support(
         outside=outside(data, *way),

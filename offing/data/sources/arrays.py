@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from ...types import BadInput, Box, Dataset, Discrete, Task, Transition
@@ -77,6 +78,23 @@ def _beside(parts: list[Any], names: tuple[str, ...], name: str) -> np.ndarray:
     return np.stack(arrays, -1)
 
 
+class Rows(NamedTuple):
+    """The columns of a log, each checked, row by row."""
+
+    obs: np.ndarray  # [N, S]
+    action: np.ndarray  # [N, A]
+    reward: np.ndarray  # [N]
+    terminated: np.ndarray  # [N]
+    truncated: np.ndarray  # [N]
+    next_obs: np.ndarray | None  # [N, S]
+    logp: np.ndarray | None  # [N]
+    ids: np.ndarray | None  # [N]  which episode, as the log numbers them
+
+    def at(self, index: np.ndarray) -> Rows:
+        """Those rows alone, in that order."""
+        return jax.tree.map(lambda part: part[index], self)  # None is no leaf
+
+
 def from_arrays(
     given: Mapping[str, Any], name: str = "arrays", schema: Schema | None = None, successors: bool = False
 ) -> Log:
@@ -85,18 +103,69 @@ def from_arrays(
     With a schema, or where `successors` says so, next observations that were not logged are taken from the next
     row: at a time-out there is none, and the row is dropped; at a true end the last observation stands in.
     """
-    said: list[str] = []
+    renames: list[str] = []
     if schema is not None and schema.shapes:
         return _shaped(given, name, schema)
     if schema is not None:
-        given, said = renamed(given, schema, name)
+        given, renames = renamed(given, schema, name)
     columns, notes = _named(given, name)
-    notes = said + notes
+    notes = renames + notes
+    rows, space, order = _ordered(columns, name, notes)
+    marked = "terminated" in columns or "truncated" in columns
+    episode = episodes_of(rows.ids, rows.terminated, rows.truncated, marked, order, name, notes)
+    horizon, discount = _spans(columns, name, episode)
+    next_obs = rows.next_obs
+    if next_obs is None and "final_obs" not in columns and (successors or schema is not None) and episode[0] >= 0:
+        refuse_interleaved(rows.obs, episode, schema, name)
+        keep, next_obs = successors_of(rows.obs, rows.terminated, episode, name, notes)
+        horizon = _kept_horizon(horizon, "horizon" in columns, episode, keep, notes)
+        rows, next_obs = rows.at(keep), next_obs[keep]
+        episode = np.unique(episode[keep], return_inverse=True)[1].astype(np.int32)
+    elif next_obs is None:
+        next_obs = _final_next(columns, rows.obs, episode, name)
+    if "horizon" not in columns:
+        notes.append(f"horizon not given: {horizon}, the longest logged episode")
+    obs, action, reward = rows.obs, rows.action, rows.reward
+    starts = _starts(columns, obs, episode, name, notes)
+    notes += [f"column '{column}'{where}: constant" for column, where in _constant(obs, action, reward)]
+    done = rows.terminated.astype(np.float32)
+    steps = Transition(obs, action, reward, next_obs, _next_actions(action, episode), done)
+    data, task = Dataset(steps, starts, episode, np.asarray(len(obs), np.int32)), Task(horizon, discount, space)
+    columns_of = plain_columns(obs.shape[1], space)
+    return Log(data, task, name, tuple(notes), fingerprint(data, task, rows.logp), rows.logp, columns_of)
+
+
+def _ordered(
+    columns: Mapping[str, Any], name: str, notes: list[str]
+) -> tuple[Rows, Box | Discrete, np.ndarray | None]:
+    """The rows, checked and episode after episode; the space of actions; and their order, if not the log's."""
+    obs = _observations(columns, name)
+    count = len(obs)
+    reward = _numbers(columns, "reward", name, count)
+    if reward.shape == (count, 1):
+        reward = reward[:, 0]
+    if reward.ndim != 1:
+        raise BadInput(f"{name}, column 'reward': shape {reward.shape} where ({count},) was expected")
+    terminated, truncated = (_flags(columns, column, name, count) for column in ("terminated", "truncated"))
+    ids, step = (_whole(columns, column, name, count) for column in ("episode", "step"))
+    action, space = _actions(columns, name, count, notes)
+    next_obs = _logged_next(columns, obs, name)
+    logp = _chances(columns, name, count, space)
+    rows = Rows(obs, action, reward, terminated, truncated, next_obs, logp, ids)
+    order = in_order(ids, step, (obs, action, reward, terminated, truncated, next_obs), name, notes)
+    if order is None:
+        return rows, space, order
+    if next_obs is None and "final_obs" in columns:
+        raise BadInput(f"{name}, column 'final_obs': cannot be matched to rows that are out of order; sort them")
+    return rows.at(order), space, order
+
+
+def _observations(columns: Mapping[str, Any], name: str) -> np.ndarray:
+    """One flat vector of numbers per row [N, S], two rows or more."""
     obs = _numbers(columns, "obs", name)
-    rows = len(obs)
-    if rows == 0:
+    if len(obs) == 0:
         raise BadInput(f"{name}: the log is empty")
-    if rows == 1:
+    if len(obs) == 1:
         raise BadInput(f"{name}: one row is not enough to learn from or to hold anything out")
     obs = obs[:, None] if obs.ndim == 1 else obs
     if obs.ndim != 2 or obs.shape[1] == 0:
@@ -104,30 +173,11 @@ def from_arrays(
             f"{name}, column 'obs': shape {obs.shape}; give one flat vector of numbers per row "
             "(images need an encoder first, nested observations flattening)"
         )
-    reward = _numbers(columns, "reward", name, rows)
-    if reward.shape == (rows, 1):
-        reward = reward[:, 0]
-    if reward.ndim != 1:
-        raise BadInput(f"{name}, column 'reward': shape {reward.shape} where ({rows},) was expected")
-    terminated = _flags(columns, "terminated", name, rows)
-    truncated = _flags(columns, "truncated", name, rows)
-    ids, step = (_whole(columns, column, name, rows) for column in ("episode", "step"))
-    action, space = _actions(columns, name, rows, notes)
-    next_obs = _logged_next(columns, obs, name)
-    logp = _chances(columns, name, rows, space)
-    order = in_order(ids, step, (obs, action, reward, terminated, truncated, next_obs), name, notes)
-    if order is not None:
-        if next_obs is None and "final_obs" in columns:
-            raise BadInput(
-                f"{name}, column 'final_obs': cannot be matched to rows that are out of order; sort them"
-            )
-        obs, action, reward, terminated, truncated = (
-            part[order] for part in (obs, action, reward, terminated, truncated)
-        )
-        next_obs, logp = (None if part is None else part[order] for part in (next_obs, logp))
-        ids = None if ids is None else ids[order]
-    marked = "terminated" in columns or "truncated" in columns
-    episode = episodes_of(ids, terminated, truncated, marked, order, name, notes)
+    return obs
+
+
+def _spans(columns: Mapping[str, Any], name: str, episode: np.ndarray) -> tuple[int, float]:
+    """Horizon and discount, as given or by default: the longest logged episode, and 0.99."""
     lengths = np.unique(episode, return_counts=True)[1] if episode[0] >= 0 else np.array([1])
     horizon = int(_scalar(columns, "horizon", name, lengths.max(), whole=True))
     discount = float(_scalar(columns, "discount", name, 0.99))
@@ -135,33 +185,16 @@ def from_arrays(
         raise BadInput(f"{name}, 'horizon': {horizon:g} is not within 1 and {LONGEST:g}")
     if not 0 <= discount <= 1:
         raise BadInput(f"{name}, 'discount': {discount:g} is not within 0 and 1")
+    return horizon, discount
 
-    if next_obs is None and "final_obs" not in columns and (successors or schema is not None) and episode[0] >= 0:
-        refuse_interleaved(obs, episode, schema, name)
-        keep, next_obs = successors_of(obs, terminated, episode, name, notes)
-        horizon = _kept_horizon(horizon, "horizon" in columns, episode, keep, notes)
-        obs, action, reward, terminated, next_obs = (
-            part[keep] for part in (obs, action, reward, terminated, next_obs)
-        )
-        episode = np.unique(episode[keep], return_inverse=True)[1].astype(np.int32)
-        logp = None if logp is None else logp[keep]
-        rows = len(obs)
-    elif next_obs is None:
-        next_obs = _final_next(columns, obs, episode, name)
-    if "horizon" not in columns:
-        notes.append(f"horizon not given: {horizon}, the longest logged episode")
-    starts = _starts(columns, obs, episode, name, notes)
-    notes += [f"column '{column}'{where}: constant" for column, where in _constant(obs, action, reward)]
 
-    next_action = action.copy()  # at an episode's end, its own
+def _next_actions(action: np.ndarray, episode: np.ndarray) -> np.ndarray:
+    """The action logged next in the same episode; at its end, the row's own."""
+    following = action.copy()
     if episode[0] >= 0:
         inside = np.flatnonzero(episode[1:] == episode[:-1])
-        next_action[inside] = action[inside + 1]
-    steps = Transition(obs, action, reward, next_obs, next_action, terminated.astype(np.float32))
-    data = Dataset(steps, starts, episode, np.asarray(len(obs), np.int32))
-    task = Task(horizon, discount, space)
-    columns_of = plain_columns(obs.shape[1], space)
-    return Log(data, task, name, tuple(notes), fingerprint(data, task, logp), logp, columns_of)
+        following[inside] = action[inside + 1]
+    return following
 
 
 def _shaped(given: Mapping[str, Any], name: str, schema: Schema) -> Log:

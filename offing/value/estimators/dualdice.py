@@ -22,11 +22,11 @@ from ...hypers import hypers
 from ...nets import mlp, mlp_init
 from ...types import Array, Box, Dataset, Discrete, Key, Policy, Task
 from ...wording import number
-from .._critic import once, weights
-from .._view import Rows, Scale, below_one, choose, enter, units, view
+from .._critic import minibatches, once, weights
+from .._view import Rows, Sample, below_one, choose, enter, sample_of
 from ..estimate import Estimate, ValueEstimate
 from ..estimator import Estimator, by_scale
-from ..pool import ROUNDS, Training, only_memoryless, pooled
+from ..pool import ROUNDS, Training, only_memoryless, policies_in, pooled
 
 SECOND = 0.99  # Adam's memory of squared gradients; it has none of gradients
 WINDOW = 4  # rounds that drift is measured between
@@ -66,13 +66,9 @@ class Frame(NamedTuple):
 
     hypers: Hypers
     pool: Policy
-    rows: Rows
-    scale: Scale
+    sample: Sample
     weight: Array  # [N, M]
-    starts: Array  # [E, S]
     start_weight: Array  # [E, M]
-    size: Array
-    discount: Array
     actions: Box | Discrete
     after: Array | None  # [P, N, A]  what policies do next, where that is asked once; None: at every update
     begun: Array | None  # [P, E, A]  and at starts
@@ -91,16 +87,7 @@ def saddle(
 
 @partial(jax.jit, static_argnames="actions")
 def fit(
-    key: Key,
-    hypers: Hypers,
-    pool: Policy,
-    rows: Rows,
-    scale: Scale,
-    starts: Array,
-    unit: Array,
-    size: Array,
-    discount: Array,
-    actions: Box | Discrete,
+    key: Key, hypers: Hypers, pool: Policy, sample: Sample, actions: Box | Discrete
 ) -> tuple[Any, Array, Array]:
     """Averaged zetas of all policies [P, M, ...], what they say of the log, and the curve of values by round.
 
@@ -108,18 +95,19 @@ def fit(
     """
     k1, k2, k3 = jax.random.split(key, 3)
     w1, w2 = jax.random.split(k1)
-    weight = weights(w1, hypers.members, hypers.bootstrap, unit)
-    start_weight = weights(w2, hypers.members, hypers.bootstrap, jnp.arange(starts.shape[0]))
-    asked = (None, None) if hypers.sampled else (once(pool, obs, actions) for obs in (rows.next_obs, starts))
-    frame = Frame(hypers, pool, rows, scale, weight, starts, start_weight, size, discount, actions, *asked)
-    sizes = (rows.x.shape[-1], *[hypers.width] * hypers.depth, 1)
+    weight = weights(w1, hypers.members, hypers.bootstrap, sample.unit)
+    start_weight = weights(w2, hypers.members, hypers.bootstrap, jnp.arange(sample.starts.shape[0]))
+    places = (sample.rows.next_obs, sample.starts)
+    chosen = (None, None) if hypers.sampled else (once(pool, obs, actions) for obs in places)
+    frame = Frame(hypers, pool, sample, weight, start_weight, actions, *chosen)
+    sizes = hypers.sizes(sample.rows.x.shape[-1])
 
     def begin(key: Key) -> State:
         one, two = jax.random.split(key)
         nets = Nets(mlp_init(one, sizes, last=0.01), mlp_init(two, sizes, last=0.01))
         return State(nets, jax.tree.map(jnp.zeros_like, nets), nets.zeta)
 
-    count = jax.tree.leaves(pool)[0].shape[0]
+    count = policies_in(pool)
     state = jax.vmap(begin)(jax.random.split(k2, hypers.members))
     state = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape)), state)
     numbers = jnp.arange(ROUNDS)
@@ -131,8 +119,8 @@ def _round(frame: Frame, state: State, at: tuple[Key, Array]) -> tuple[State, Ar
     hypers = frame.hypers
     counts = at[1] * hypers.per_round + jnp.arange(0, hypers.per_round, hypers.chunk)
     state, _ = jax.lax.scan(partial(_many, frame), state, (jax.random.split(at[0], len(counts)), counts))
-    some = jnp.arange(BLOCK) % frame.size
-    x, reward, weight = frame.rows.x[some], frame.rows.reward[some], frame.weight[some]
+    some, rows = jnp.arange(BLOCK) % frame.sample.size, frame.sample.rows
+    x, reward, weight = rows.x[some], rows.reward[some], frame.weight[some]
     one = lambda net, weight: jnp.mean(weight * mlp(net, x)[..., 0] * reward)
     return state, jax.vmap(jax.vmap(one, (0, 1)), (0, None))(state.steady, weight)
 
@@ -140,10 +128,10 @@ def _round(frame: Frame, state: State, at: tuple[Key, Array]) -> tuple[State, Ar
 def _many(frame: Frame, state: State, at: tuple[Key, Array]) -> tuple[State, None]:
     hypers = frame.hypers
     k1, k2, k3 = jax.random.split(at[0], 3)
-    index = jax.random.randint(k1, (hypers.chunk, hypers.batch_size), 0, frame.size)
-    batch = jax.tree.map(lambda leaf: leaf[index], frame.rows)
-    begun = jax.random.randint(k2, index.shape, 0, frame.starts.shape[0])
-    first = (frame.starts[begun], frame.start_weight[begun])
+    index, batch = minibatches(k1, hypers, frame.sample)
+    starts = frame.sample.starts
+    begun = jax.random.randint(k2, index.shape, 0, starts.shape[0])
+    first = (starts[begun], frame.start_weight[begun])
     numbers = at[1] + jnp.arange(hypers.chunk)
     xs = (jax.random.split(k3, hypers.chunk), batch, frame.weight[index], first, numbers, (index, begun))
     return jax.lax.scan(partial(_update, frame), state, xs)
@@ -157,12 +145,12 @@ def _update(frame: Frame, state: State, at: Any) -> tuple[State, None]:
         chosen = jnp.concatenate([frame.after[:, row], frame.begun[:, place]], 1)
     else:
         chosen = jax.vmap(lambda policy: choose(key if hypers.sampled else None, policy, obs, actions))(frame.pool)
-    went = enter(frame.scale, actions, jnp.broadcast_to(obs, (*chosen.shape[:-1], obs.shape[-1])), chosen)
+    went = enter(frame.sample.scale, actions, jnp.broadcast_to(obs, (*chosen.shape[:-1], obs.shape[-1])), chosen)
     after, begun = jnp.split(went, 2, 1)  # [P, B, S + A] each
     rates = Nets(hypers.lr, -hypers.zeta_lr)  # nu goes down, zeta up
 
     def one(state: State, after: Array, begun: Array, weight: Array, first_weight: Array) -> State:
-        grads = jax.grad(saddle)(state.nets, batch, weight, after, begun, first_weight, frame.discount)
+        grads = jax.grad(saddle)(state.nets, batch, weight, after, begun, first_weight, frame.sample.discount)
         second = jax.tree.map(lambda v, g: SECOND * v + (1 - SECOND) * g * g, state.second, grads)
         enough = 1 - SECOND ** (number + 1.0)
 
@@ -180,19 +168,20 @@ def _update(frame: Frame, state: State, at: Any) -> tuple[State, None]:
 
 def measure(frame: Frame, zetas: Any) -> Array:
     """Weighted means over the log of zeta * reward, zeta, its negative part and its square: [4, P, M]."""
-    rows = frame.rows.reward.shape[0]
+    log, size = frame.sample.rows, frame.sample.size
+    rows = log.reward.shape[0]
     blocks = -(-rows // BLOCK)
 
     def one(total: Array, begin: Array) -> tuple[Array, None]:
         index = jnp.minimum(begin + jnp.arange(BLOCK), rows - 1)
-        used = (begin + jnp.arange(BLOCK) < frame.size)[:, None] * frame.weight[index]  # [B, M]
-        z = jax.vmap(jax.vmap(lambda net: mlp(net, frame.rows.x[index])[..., 0]))(zetas)  # [P, M, B]
-        parts = jnp.stack([z * frame.rows.reward[index], z, jnp.maximum(-z, 0.0), z * z])
+        used = (begin + jnp.arange(BLOCK) < size)[:, None] * frame.weight[index]  # [B, M]
+        z = jax.vmap(jax.vmap(lambda net: mlp(net, log.x[index])[..., 0]))(zetas)  # [P, M, B]
+        parts = jnp.stack([z * log.reward[index], z, jnp.maximum(-z, 0.0), z * z])
         return total + jnp.einsum("qpmb,bm->qpm", parts, used), None
 
     first = jnp.zeros((4, *jax.tree.leaves(zetas)[0].shape[:2]))
     total, _ = jax.lax.scan(one, first, BLOCK * jnp.arange(blocks))
-    counted = (jnp.arange(rows) < frame.size)[:, None] * frame.weight
+    counted = (jnp.arange(rows) < size)[:, None] * frame.weight
     return total / counted.sum(0)
 
 
@@ -201,10 +190,9 @@ def dualdice(key: Key, pool: Policy, data: Dataset, task: Task, hypers: Hypers) 
     """A policy's discounted value by DualDICE; needs transitions alone, and policies without memory."""
     only_memoryless(pool, "DualDICE")
     said = below_one(task, "DualDICE")
-    rows, scale = view(data, task)
-    discount, starts = jnp.asarray(task.discount, jnp.float32), jnp.asarray(data.starts)
-    size = jnp.asarray(data.size)
-    _, found, curve = fit(key, hypers, pool, rows, scale, starts, units(data), size, discount, task.actions)
+    sample = sample_of(data, task)
+    scale = sample.scale
+    _, found, curve = fit(key, hypers, pool, sample, task.actions)
     found, curve = np.asarray(found, np.float64), np.asarray(curve, np.float64).mean(-1)
     drift = np.abs(curve[-WINDOW:].mean(0) - curve[-2 * WINDOW : -WINDOW].mean(0))
     span = 1 / (1 - task.discount)

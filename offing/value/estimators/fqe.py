@@ -8,13 +8,12 @@ with qbar trained as `_critic` says. Members of the ensemble give the spread, th
 from __future__ import annotations
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ...types import Dataset, Key, Policy, Task
 from ...wording import number, percent
 from .._critic import Critics, Hypers, bellman, fit, read
-from .._view import below_one, units, view
+from .._view import below_one, sample_of
 from ..estimate import Estimate, ValueEstimate
 from ..estimator import Estimator, by_scale
 from ..pool import only_memoryless, pooled
@@ -31,14 +30,14 @@ def fqe(key: Key, pool: Policy, data: Dataset, task: Task, hypers: Hypers) -> li
     """A policy's discounted value by fitted Q-evaluation; needs transitions alone, and policies without memory."""
     only_memoryless(pool, "FQE")
     said = below_one(task, "FQE")
-    (rows, scale), (k1, k2, k3) = view(data, task), jax.random.split(key, 3)
-    starts = spread_out(np.asarray(data.starts), STARTS)
-    discount, size = jnp.asarray(task.discount, jnp.float32), jnp.asarray(data.size)
-    critics = fit(k1, hypers, pool, rows, scale, starts, units(data), size, discount, task.actions)
-    at_starts = read(k2, critics.params, pool, scale, starts, task.actions, hypers.sampled)
-    index = jax.random.randint(k3, (CHECK,), 0, size)
-    some = jax.tree.map(lambda leaf: leaf[index], rows)
-    errors = bellman(k3, critics.params, pool, scale, some, discount, task.actions, hypers.sampled)
+    k1, k2, k3 = jax.random.split(key, 3)
+    sample = sample_of(data, task, spread_out(np.asarray(data.starts), STARTS))
+    scale = sample.scale
+    critics = fit(k1, hypers, pool, sample, task.actions)
+    at_starts = read(k2, critics.params, pool, scale, sample.starts, task.actions, hypers.sampled)
+    index = jax.random.randint(k3, (CHECK,), 0, sample.size)
+    some = jax.tree.map(lambda leaf: leaf[index], sample.rows)
+    errors = bellman(k3, critics.params, pool, scale, some, sample.discount, task.actions, hypers.sampled)
     if hypers.members == 1:
         said.append("one member: the interval is that of a single start, not of the value")
     span = 1 / (1 - task.discount)
