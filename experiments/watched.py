@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import offing
-from offing.types import Seen
+from offing.types import Dataset, Seen, Transition
 from offing.watch.columns import Scores, scores, surprise
 from offing.watch.earning import KEEP, STOP, Earning
 from offing.watch.watch import Watch
@@ -53,8 +53,11 @@ def episodes(key: Any, policy: Any, friction: float, offset: float) -> dict[str,
 def scored(watch: Watch, pool: dict[str, np.ndarray]) -> tuple[Scores, np.ndarray]:
     """Scores and starts of the pool's episodes."""
     flat = {name: leaf.reshape(-1, *leaf.shape[2:]) for name, leaf in pool.items()}
-    far = surprise(watch.worlds, flat["obs"], flat["action"], flat["next_obs"], flat["reward"])
-    return scores(far, np.repeat(np.arange(POOL), STEPS)), pool["obs"][:, 0]
+    done, episode = np.zeros(POOL * STEPS, np.float32), np.repeat(np.arange(POOL), STEPS)
+    parts = (flat[name] for name in ("obs", "action", "reward", "next_obs", "action"))
+    steps = Transition(*parts, done=done)
+    rows = Dataset(steps, pool["obs"][:, 0], episode, np.asarray(len(episode)))
+    return scores(surprise(watch.worlds, rows), episode), pool["obs"][:, 0]
 
 
 def columns(watch: Watch, pool: dict[str, np.ndarray], count: int, length: int, rng: Any) -> list[str | None]:

@@ -87,7 +87,6 @@ def sorel(command: Sorel) -> int:
         paper=command.paper,
         **_how(command, bar, RESULT),
     )
-    _explained(command.folder, log)
     _print(command, bar, result.to_json(), [], summary(result, command.folder), len(result.ruling.reasons) + 2)
     return EXIT[result.verdict]
 
@@ -115,7 +114,6 @@ def torel(command: Torel) -> int:
         ),
         **_how(command, bar, RESULT),
     )
-    _explained(command.folder, log)
     _print(command, bar, result.to_json(), [trials_table(result)], summary(result, command.folder), 3)
     return 0
 
@@ -290,12 +288,16 @@ def watch(command: Watch) -> int:
 
 def explain(command: Explain) -> int:
     from .door.common import writable
-    from .explain.page import attach
+    from .door.results import read_finished
+    from .explain.page import PAGE, attach
+    from .report.results import PAGE as REPORT
 
     _cache()
     writable(command.folder)
-    found = attach(command.folder, _learned_from(command))
-    print(*found.sentences(), command.folder / "explain.html", sep="\n")
+    result, log = read_finished(command.folder), _learned_from(command)
+    explained = result.explain(log)
+    attach(command.folder, REPORT, explained, log.name, result.run)
+    print(*explained.sentences(), command.folder / PAGE, sep="\n")
     return 0
 
 
@@ -330,18 +332,6 @@ def _begin(command: OfALog) -> tuple[Log, Bar]:
     bar = Bar(not command.quiet, lines=True)
     root = os.environ.get("MINARI_DATASETS_PATH")
     return load(command.data, command.rows, command.seed, schema=command.schema, root=root), bar
-
-
-def _explained(out: Path, log: Log) -> None:
-    """Adds to a finished run's page what the policy does; where that fails, the page stands without."""
-    from .explain.page import attach
-    from .value.left_out import LeftOut, attempt
-
-    if (out / "explain.json").exists():
-        return
-    found = attempt(lambda: attach(out, log))
-    if isinstance(found, LeftOut):
-        print(f"{out}: the policy is not explained, since {found.reason}", file=sys.stderr)
 
 
 def _learned_from(command: Watch | Explain) -> Log:

@@ -1,6 +1,9 @@
 """A deployment in a learned world: its columns are watched, its policy is explained."""
 
+from dataclasses import replace
+
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -8,10 +11,13 @@ import offing
 from offing import planner as planners
 from offing.data import split
 from offing.explain.explain import explained
-from offing.explain.page import section
+from offing.explain.explanation import Promised
+from offing.explain.page import explained_by
 from offing.posterior.models import linear
-from offing.value.predictive import rolled
-from offing.watch.columns import ColumnWatch
+from offing.types import Moments
+from offing.value.episodes import imagine
+from offing.value.left_out import LeftOut
+from offing.watch.columns import ColumnWatch, surprise
 from offing.watch.earning import promise_of
 from offing.watch.watch import Watch
 
@@ -30,24 +36,22 @@ def learned():
     return log, worlds, planner.blank(planner.Hypers(core="none", width=4), 3, task)
 
 
-def episodes(policy, worlds):
-    """Episodes of the policy in the first of the worlds."""
-    obs, action, _ = (np.asarray(x)[:, 0] for x in rolled(jax.random.key(5), policy, worlds, 40, path=True)[1])
-    return np.swapaxes(obs, 0, 1), np.swapaxes(action, 0, 1)
+def deployed(policy, worlds):
+    """Episodes of the policy in the first of the worlds, as a log."""
+    whole = imagine(jax.random.key(5), policy, worlds, 40)
+    return type(whole)(*(leaf[:, :1] for leaf in whole)).as_log()
 
 
 def test_columns_are_named_when_they_change_and_not_before(learned):
     log, worlds, policy = learned
     watch = ColumnWatch(jax.random.key(1), policy, worlds, log.data, ("cos", "sin", "speed"))
-    obs, action = episodes(policy, worlds)
-    for o, a in zip(obs, action, strict=True):
-        watch.update(o[:-1], a[:-1], o[1:], np.full(len(o) - 1, float(log.data.steps.reward.mean())))
-    assert not [alarm for alarm in watch.alarms.values() if alarm.column != "reward"]
+    rows = deployed(policy, worlds)
+    assert watch.update(rows) == []
+    assert watch.count == 40
     watch.reset()
     width = float(np.ptp(np.asarray(log.data.steps.obs)[:, 2]))
-    for o, a in zip(obs, action, strict=True):
-        after = o[1:] + np.array([0, 0, width], np.float32)  # the speed jumps at every step
-        watch.update(o[:-1], a[:-1], after, np.full(len(o) - 1, float(log.data.steps.reward.mean())))
+    jump = np.array([0, 0, width], np.float32)  # of the speed, at every step
+    watch.update(rows._replace(steps=rows.steps._replace(next_obs=rows.steps.next_obs + jump)))
     assert watch.named is not None
     assert watch.named.column == "speed"
     assert watch.named.seen <= 40
@@ -57,21 +61,60 @@ def test_a_stream_of_rows_is_watched(learned):
     log, worlds, policy = learned
     promise = promise_of(np.full((4, 8), 0.0) + np.arange(8), (0.0, 10.0), -5.0, (-1e5, 1e5))
     watch = Watch(policy, worlds, promise, log)
-    said = watch.update(log)
-    assert said.word == "STOP"  # the log's behaviour earns far less
-    assert said.other_actions > 0.5
-    assert said.standing.episodes == len(said.returns)
-    assert watch.update(log).standing.episodes == 2 * said.standing.episodes
+    watched = watch.update(log)
+    assert watched.word == "STOP"  # the log's behaviour earns far less
+    assert watched.other_actions > 0.5
+    assert watched.standing.episodes == len(watched.returns)
+    assert watch.update(log).standing.episodes == 2 * watched.standing.episodes
 
 
 def test_a_policy_is_explained_in_the_logs_names(learned):
     log, worlds, policy = learned
-    report = {
-        "behaviour": {"mean": -100.0},
-        "return": {"median": -90.0, "interval": [-200.0, 0.0], "epistemic": 3.0},
+    promise = Promised(-200.0, -90.0, 0.0, -100.0, {"the worlds disagree": 3.0})
+    explanation = explained(policy, worlds, log, promise)
+    assert sum(region.brings for region in explanation.regions) == pytest.approx(explanation.difference, rel=1e-3)
+    assert explanation.names == log.columns.names
+    assert len(explanation.sentences()) >= 6
+    made = explained_by({"rppo": explanation})
+    assert set(made.figures) == {"by_column", "regions", "courses", "worlds", "terms"}
+    assert made.section().count("<svg") == 5
+    assert made.section(without=("terms",)).count("<svg") == 4
+    assert "<svg" in made._repr_html_()
+    assert repr(made).splitlines() == explanation.sentences()
+
+
+def test_what_cannot_be_explained_is_left_out_with_its_reason(learned):
+    log, worlds, policy = learned
+    promise = Promised(-200.0, -90.0, 0.0, -100.0, {})
+    explanations = {
+        "a": explained(policy, worlds, log, promise),
+        "b": LeftOut("it is lost"),
+        "c": LeftOut("so is it"),
     }
-    found = explained(policy, worlds, log, report)
-    assert sum(region.brings for region in found.regions) == pytest.approx(found.difference, rel=1e-3)
-    assert found.names == log.columns.names
-    assert len(found.sentences()) >= 6
-    assert section(found).count("<svg") == 5
+    made = explained_by({**explanations, "d": explanations["a"]}, {"policies": lambda: 1 / 0})
+    assert list(made.explanations) == ["a", "d"]
+    assert made.left_out["what b does"] == "it is lost"
+    assert "ZeroDivisionError" in made.left_out["the picture policies"]
+    assert "a: by_column" in made.figures
+    assert "What does d do?" in made.section()
+    assert "Left out: what c does; so is it." in made.section()
+    assert set(made.to_json()["policies"]) == {"a", "d"}
+
+
+def test_worlds_that_remember_are_asked_with_what_came_before(learned):
+    """Of worlds that expect what they saw last, a surprise is what has changed since."""
+    _, worlds, policy = learned
+    rows = deployed(policy, worlds)
+    steps = rows.steps
+    own = steps.next_obs - steps.obs
+
+    def expects(theta, memory, obs, action, after=None, ended=None):
+        mean = jnp.concatenate([memory, jnp.zeros((len(obs), 1))], -1)
+        return Moments(mean, jnp.ones_like(mean), jnp.zeros(len(obs)))
+
+    known = replace(
+        worlds, moments=expects, recall=lambda theta, data: np.asarray(data.steps.next_obs - data.steps.obs)
+    )
+    np.testing.assert_allclose(surprise(known, rows)[:, :3], 0, atol=1e-5)
+    blank = replace(known, recall=lambda theta, data: np.zeros_like(data.steps.obs))
+    np.testing.assert_allclose(surprise(blank, rows)[:, :3], np.clip(own, -4, 4), atol=1e-5)

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from offing.explain.gather import Imagined, Logged
+from offing.explain.gather import Logged
 from offing.explain.regions import behaviour_value, brought, to_go
 from offing.explain.tree import fidelity, grow
+from offing.value.episodes import Imagined
 
 RNG = np.random.default_rng(0)
 
@@ -58,9 +59,10 @@ def test_regions_add_up_to_the_promised_difference():
     obs[0] = first[:20].reshape(4, 5, 2)
     alive = np.ones((12, 4, 5), bool)
     alive[7:, :2] = False  # episodes that ended
-    dreamt = Imagined(obs, np.zeros((12, 4, 5, 1)), obs[..., 0], alive)
+    ended = np.zeros_like(alive)
+    episodes = Imagined(obs, np.zeros((12, 4, 5, 1)), obs[..., 0], np.roll(obs, -1, 0), ended, alive)
     leaf = (obs[..., 1] > 1).astype(int)
-    brings, share, begun = brought(dreamt, value, leaf, 2)
-    assert brings.sum() == pytest.approx(dreamt.returns.mean() - begun)
+    brings, share, begun = brought(episodes, value, leaf, 2)
+    assert brings.sum() == pytest.approx(episodes.returns.mean() - begun)
     assert begun == pytest.approx(float(np.mean(value(obs[0].reshape(-1, 2), np.full(20, 12.0)))))
     assert share.sum() == pytest.approx(1)

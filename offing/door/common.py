@@ -34,6 +34,8 @@ class Result(Protocol):
 
     def save(self, folder: PathLike) -> None: ...
 
+    def complete(self, folder: Path) -> None: ...
+
 
 Done = TypeVar("Done", bound=Result)
 
@@ -108,29 +110,30 @@ def facts(log: Log, run: str, seed: int, scale: str, model: WorldModel, bar: Bar
 
 
 def resumed(
-    asked: str,
+    request: str,
     how: How,
     read: Callable[[Path], Done | None],
     work: Callable[[Run, Bar], Done],
 ) -> Done:
     """The result that `out` holds of this very run, or else what the work comes to, saved there."""
     bar = how.progress if isinstance(how.progress, Bar) else Bar(how.progress is True)
-    told = how.progress if callable(how.progress) and not isinstance(how.progress, bool) else bar
+    progress = how.progress if callable(how.progress) and not isinstance(how.progress, bool) else bar
     where = how.where
     if how.out is None:
         with bar, where.session():
-            return work(Run(None, told, where), bar)
+            return work(Run(None, progress, where), bar)
     folder = Path(how.out)
     writable(folder)
-    cache = Folder(folder, asked)
+    cache = Folder(folder, request)
     if how.fresh:
         cache.clear()
     elif (done := read(folder)) is not None:
-        if done.run != asked:
+        if done.run != request:
             raise BadInput(f"{folder}: holds the result of another run; choose another folder, or pass --fresh")
+        done.complete(folder)
         return done
     with bar, where.session():
-        result = work(Run(cache, told, where), bar)
+        result = work(Run(cache, progress, where), bar)
     result.save(folder)
     cache.clear()
     return result

@@ -13,12 +13,16 @@ import jax
 from rich.table import Table as Printed
 
 from ..data import Log
+from ..explain.explain import explained
+from ..explain.explanation import Promised
+from ..explain.page import Explained, explained_by
 from ..progress import Bar
 from ..report.actor import Actor
 from ..report.evaluation import Evaluation, evaluation
+from ..report.evaluation_figures import policies as policies_figure
 from ..report.evaluation_store import PAGE, RESULT, estimates_table, load_evaluation, summary, with_page
 from ..report.reports import Facts
-from ..report.results import finished_policy
+from ..report.results import finished_policy, interval_terms
 from ..report.store import Table, frame, identity, write, write_json
 from ..tune import evaluate as evaluations
 from ..tune.evaluate import Assessment
@@ -29,10 +33,11 @@ from ..types import BadInput, Policy, WorldModel
 from ..value.estimators import PREDICTIVE
 from ..value.estimators import methods as every_method
 from ..value.foreign import check, foreign
+from ..value.left_out import attempt
 from ..value.policies import resolve
 from ..version import __version__
 from .common import How, Options, Scale, Source, facts, known, model_of, probability, resumed
-from .results import LIVE, PathLike, Saved
+from .results import LIVE, Explains, PathLike
 
 Given = PathLike | Policy | Actor | Callable[..., object]
 Policies = Given | Sequence[Given] | Mapping[str, Given]
@@ -48,10 +53,10 @@ def named_policies(given: Policies, log: Log) -> dict[str, Policy]:
         if len(set(names)) != len(names):
             raise BadInput("--policy: the same one is named twice")
         named = dict(zip(names, several, strict=True))
-    found = {str(name): _policy(each, str(name), log) for name, each in named.items()}
-    for name, policy in found.items():
+    pool = {str(name): _policy(each, str(name), log) for name, each in named.items()}
+    for name, policy in pool.items():
         check(policy, log.data, log.task, name)
-    return found
+    return pool
 
 
 def _one(given: Policies) -> bool:
@@ -76,16 +81,20 @@ def _policy(given: Given, name: str, log: Log) -> Policy:
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class EvaluationResult(Saved, Evaluation):
+class EvaluationResult(Explains, Evaluation):
     """What policies will earn by every method, and whether that can be trusted."""
 
     assessment: Assessment | None = field(default=None, metadata=LIVE, compare=False)  # None: read from a folder
+    pool: Mapping[str, Policy] = field(default_factory=dict, metadata=LIVE, compare=False)
 
     @classmethod
-    def of(cls, assessment: Assessment, facts: Facts) -> EvaluationResult:
-        """From what the methods said."""
+    def of(
+        cls, assessment: Assessment, facts: Facts, pool: Mapping[str, Policy], log: Log | None = None
+    ) -> EvaluationResult:
+        """From what every method estimates of a pool of policies."""
         made, page = with_page(evaluation(assessment, facts))
-        return cls(**vars(made), assessment=assessment, saver=lambda folder: _save(folder, made, page))
+        saver = lambda folder: _save(folder, made, page)
+        return cls(**vars(made), assessment=assessment, pool=pool, log=log, saver=saver)
 
     def interval(self, level: float | None = None, policy: str | None = None) -> tuple[float, float]:
         """Where a policy's average return lies, with that probability, by the posterior."""
@@ -117,8 +126,29 @@ class EvaluationResult(Saved, Evaluation):
 
     def report(self, path: PathLike) -> Path:
         """Writes the page to a file, and says where."""
-        write(Path(path), with_page(self)[1].encode())
+        write(Path(path), self._with_explanation(with_page(self)[1]).encode())
         return Path(path)
+
+    def complete(self, folder: Path) -> None:
+        if self.assessment is not None:
+            self._complete(folder, PAGE, self.run)
+
+    def _explained(self, log: Log) -> Explained:
+        if self.assessment is None:
+            raise BadInput(f"explain: the folder holds no worlds; its {PAGE} explains, or evaluate again")
+        worlds, level = self.assessment.worlds, self.level
+
+        def promise(name: str) -> Promised:
+            ours, (low, high) = self.earns(name), self.interval(policy=name)
+            returns = self.assessment.estimates[name][PREDICTIVE].returns if self.assessment else None
+            terms = {} if returns is None else interval_terms(returns, level)
+            return Promised(low, ours.median, high, self.behaviour.mean, terms)
+
+        each = {
+            name: attempt(lambda p=policy, n=name: explained(p, worlds, log, promise(n)))
+            for name, policy in self.pool.items()
+        }
+        return explained_by(each, {"policies": lambda: policies_figure(self)})
 
 
 def _save(folder: Path, made: Evaluation, page: str) -> None:
@@ -186,10 +216,10 @@ def evaluate(
     )
     asked_for = (list(judging.judges), judging.within, judging.sampled, judging.forget)
     more = (worlds.name, *asked_for, scale, wanted, level, likes)
-    asked = identity(data.fingerprint, seed, models, __version__, "evaluate", *more)
+    request = identity(data.fingerprint, seed, models, __version__, "evaluate", *more)
 
     def work(run: Run, bar: Bar) -> EvaluationResult:
-        found = evaluations.evaluate(
+        assessment = evaluations.evaluate(
             jax.random.key(seed),
             data,
             models,
@@ -199,6 +229,6 @@ def evaluate(
             run,
             worlds,
         )
-        return EvaluationResult.of(found, facts(data, asked, seed, scale, worlds, bar))
+        return EvaluationResult.of(assessment, facts(data, request, seed, scale, worlds, bar), pool, data)
 
-    return resumed(asked, how, read_evaluation, work)
+    return resumed(request, how, read_evaluation, work)

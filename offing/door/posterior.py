@@ -29,10 +29,10 @@ def posterior(
     data = how.log(log, seed)
     worlds = model_of(model)
     settings = worlds.space(scale, data.data.rows)
-    asked = identity(data.fingerprint, seed, settings, __version__, worlds.name)
+    request = identity(data.fingerprint, seed, settings, __version__, worlds.name)
 
     def work(run: Run, bar: Bar) -> PosteriorResult:
         choice = choose_posterior(jax.random.key(seed), data, settings, seed, run, worlds)
-        return PosteriorResult.of(choice, facts(data, asked, seed, scale, worlds, bar))
+        return PosteriorResult.of(choice, facts(data, request, seed, scale, worlds, bar))
 
-    return resumed(asked, how, read_posterior, work)
+    return resumed(request, how, read_posterior, work)

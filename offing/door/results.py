@@ -10,12 +10,16 @@ import html
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from ..data import Log
+from ..explain.explain import explained, promised
+from ..explain.page import Explained, attach, explained_by, inserted, is_attached
 from ..report import jsonable
 from ..report.actor import Actor, load_actor
 from ..report.jsonable import Json
@@ -23,7 +27,7 @@ from ..report.page import page
 from ..report.ranking import summary as ranking_words
 from ..report.ranking_page import order, ranking_page
 from ..report.reports import Facts, PosteriorReport, Predicted, SorelReport, TorelReport
-from ..report.results import estimate_of, found
+from ..report.results import PAGE, estimate_of, found
 from ..report.results import summary as sorel_words
 from ..report.store import RESULT as POSTERIOR
 from ..report.store import Table, finished, frame, load_posterior, posterior_report, save_posterior, unpack, write
@@ -31,6 +35,7 @@ from ..report.table import summary as posterior_words
 from ..tune.choose import PosteriorChoice
 from ..types import BadInput, Posterior
 from ..value.estimate import ValueEstimate
+from ..value.left_out import LeftOut, attempt
 
 PathLike = str | os.PathLike[str]
 LIVE = {jsonable.KEY: ""}  # metadata of fields that JSON does not hold
@@ -48,9 +53,9 @@ class _Says:
         return "\n".join(line if len(line) <= 160 else f"{line[:159]}…" for line in self.lines()[:8])
 
     def _repr_html_(self) -> str:
-        said = self.lines()
-        rest = "".join(f"<li>{html.escape(line)}</li>" for line in said[1:])
-        return f"<div><b>{html.escape(said[0])}</b><ul>{rest}</ul></div>"
+        first, *others = map(html.escape, self.lines())
+        rest = "".join(f"<li>{line}</li>" for line in others)
+        return f"<div><b>{first}</b><ul>{rest}</ul></div>"
 
     def to_json(self) -> Json:
         """What the folder's JSON holds, as plain values."""
@@ -74,10 +79,48 @@ class Saved(_Says):
     def save(self, folder: PathLike) -> None:
         """Writes everything into a folder, as the command line does: arrays, the page, and JSON last."""
         self.saver(Path(folder))
+        self.complete(Path(folder))
+
+    def complete(self, folder: Path) -> None:
+        """Adds what an interrupted run could not add any more to a folder that holds this result."""
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class WithPolicy(Saved, Predicted):
+class Explains(Saved):
+    """A result whose policies can be explained by the log that it learned from."""
+
+    log: Log | None = field(default=None, metadata=LIVE, compare=False)  # None: read from a folder
+
+    def explain(self, log: Log | None = None) -> Explained:
+        """What each policy does, where it departs from the behaviour, and what its promise hangs on.
+
+        Figures by name, sentences, and HTML in a notebook. A result that was read from a folder needs the log
+        that it learned from.
+        """
+        return self._known if log is None else self._explained(log)
+
+    @cached_property
+    def _known(self) -> Explained:
+        if self.log is None:
+            raise BadInput("explain: give the log that the result was learned from, as offing.load gives it")
+        return self._explained(self.log)
+
+    def _explained(self, log: Log) -> Explained:
+        raise NotImplementedError
+
+    def _with_explanation(self, page: str) -> str:
+        """The page with a section that explains, where the log is at hand."""
+        made = None if self.log is None else attempt(lambda: self._known.section(without=("terms",)))
+        return page if made is None or isinstance(made, LeftOut) else inserted(page, made)
+
+    def _complete(self, folder: Path, page: str, run: str) -> None:
+        """Adds the explanation to what was saved in a folder, unless it is there or the log is not at hand."""
+        if self.log is not None and not is_attached(folder, page, run):
+            attach(folder, page, attempt(lambda: self._known), self.log.name, run)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class WithPolicy(Explains, Predicted):
     """A result that ends in a policy and in what it earns."""
 
     policy: Actor = field(metadata=LIVE, compare=False)
@@ -90,6 +133,16 @@ class WithPolicy(Saved, Predicted):
         if not 0 < level < 1:
             raise BadInput(f"interval({level}): a probability between 0 and 1")
         return self.estimate.interval(level)
+
+    def complete(self, folder: Path) -> None:
+        self._complete(folder, PAGE, self.run)
+
+    def _explained(self, log: Log) -> Explained:
+        if self.fingerprint not in ("", log.fingerprint):
+            raise BadInput(f"{log.name}: is not the log that the policy was learned from ({self.data})")
+        judges = self.worlds.fold(self.worlds.folds - 1)
+        made = explained(self.policy.policy, judges, log, promised(self))
+        return explained_by({self.planned.planner: made})
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -108,12 +161,14 @@ class SorelResult(WithPolicy, SorelReport):
 
     def lines(self) -> list[str]:
         first, loss, earned, *rest = sorel_words(self)
-        told = [line for line in rest if not line.startswith("verdict")]
-        return [f"{self.verdict}: {earned}", *told[len(self.notes) : -1], loss, first, *told[: len(self.notes)]]
+        others = [line for line in rest if not line.startswith("verdict")]
+        notes, reasons = others[: len(self.notes)], others[len(self.notes) : -1]
+        return [f"{self.verdict}: {earned}", *reasons, loss, first, *notes]
 
     def report(self, path: PathLike) -> Path:
         """Writes the page to a file, and says where."""
-        write(Path(path), page(self, np.asarray(self.estimate.returns)).encode())
+        plain = page(self, np.asarray(self.estimate.returns))
+        write(Path(path), self._with_explanation(plain).encode())
         return Path(path)
 
     @property
@@ -147,7 +202,7 @@ class TorelResult(WithPolicy, TorelReport):
 
     def report(self, path: PathLike) -> Path:
         """Writes the page to a file, and says where."""
-        write(Path(path), ranking_page(self).encode())
+        write(Path(path), self._with_explanation(ranking_page(self)).encode())
         return Path(path)
 
     def to_frame(self) -> Table:
@@ -196,6 +251,14 @@ class PosteriorResult(Saved, PosteriorReport):
 # ---- from a folder
 
 
+WithLog = TypeVar("WithLog", bound=Explains)
+
+
+def with_log(result: WithLog | None, log: Log) -> WithLog | None:
+    """A result that was read from a folder, with the log that was given."""
+    return None if result is None else replace(result, log=log)
+
+
 def read_sorel(folder: Path) -> SorelResult | None:
     """The result that SOReL left in a folder, or None if there is none."""
     report = found(folder)
@@ -214,6 +277,15 @@ def read_torel(folder: Path) -> TorelResult | None:
     if not isinstance(report, TorelReport):
         raise BadInput(f"{folder}: holds the result of another run; choose another folder, or pass --fresh")
     return TorelResult(**vars(report), **_live(folder, report)._asdict())
+
+
+def read_finished(folder: Path) -> SorelResult | TorelResult:
+    """The result that SOReL or TOReL left in a folder; BadInput if there is none."""
+    report = found(folder)
+    if report is None:
+        raise BadInput(f"{folder}: holds no finished result")
+    kind = SorelResult if isinstance(report, SorelReport) else TorelResult
+    return kind(**vars(report), **_live(folder, report)._asdict())
 
 
 def read_posterior(folder: Path) -> PosteriorResult | None:

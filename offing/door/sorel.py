@@ -23,7 +23,7 @@ from ..tune.systems import sorel as run_sorel
 from ..types import BadInput, WorldModel
 from ..version import __version__
 from .common import How, Options, Scale, Source, facts, known, model_of, probability, resumed
-from .results import SorelResult, read_sorel
+from .results import SorelResult, read_sorel, with_log
 
 
 class PlanOptions(Options, total=False):
@@ -47,8 +47,8 @@ class Planning(How):
         if self.paper and self.candidates:
             raise BadInput("--paper and --candidates: the paper's system has one planner; give one of them")
         if self.paper:
-            found = planners.space("rppo", scale, core=self.core)
-            return found, found
+            settings = planners.space("rppo", scale, core=self.core)
+            return settings, settings
         chosen = portfolio(scale, log.task.actions, self.candidates, self.core)
         return chosen, chosen.settings
 
@@ -77,19 +77,20 @@ def sorel(
     models = worlds.space(scale, data.data.rows)
     plans, tried = how.plans(scale, data)
     wanted = ("sorel", worlds.name, "paper" if how.paper else "candidates", baseline, level)
-    asked = identity(data.fingerprint, seed, [*models, *tried], __version__, *wanted)
+    request = identity(data.fingerprint, seed, [*models, *tried], __version__, *wanted)
 
     def work(run: Run, bar: Bar) -> SorelResult:
         result = run_sorel(jax.random.key(seed), data, models, plans, seed, run=run, model=worlds)
         ruling = verdict(result.pil, result.predicted, result.behaviour, baseline, broken(data.data), level)
-        run_on = facts(data, asked, seed, scale, worlds, bar)
+        run_on = facts(data, request, seed, scale, worlds, bar)
         report = sorel_report(result, ruling, baseline, level, run_on, data.columns)
         return SorelResult(
             **vars(report),
             policy=Actor(result.picked, data.task, report.planned.width, data.columns, result.policy.planner),
             worlds=result.worlds,
             estimate=result.predicted.returns,
+            log=data,
             saver=lambda folder: save_result(folder, result, report),
         )
 
-    return resumed(asked, how, read_sorel, work)
+    return resumed(request, how, lambda folder: with_log(read_sorel(folder), data), work)

@@ -20,7 +20,7 @@ from ..tune.trials import Contender
 from ..types import BadInput, Planner, WorldModel
 from ..version import __version__
 from .common import How, Options, Scale, Source, facts, known, model_of, probability, resumed
-from .results import TorelResult, read_torel
+from .results import TorelResult, read_torel, with_log
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ def torel(
         tuning.select,
         *tuning.search,
     )
-    asked = identity(data.fingerprint, seed, settings, __version__, *wanted)
+    request = identity(data.fingerprint, seed, settings, __version__, *wanted)
 
     def work(run: Run, bar: Bar) -> TorelResult:
         plan = TrialPlan(seeds=tuning.seeds, halve=tuning.halve, select=tuning.select, level=level)
         ranking = run_torel(jax.random.key(seed), data, models, contenders, seed, plan, run, worlds)
-        run_on = facts(data, asked, seed, scale, worlds, bar)
+        run_on = facts(data, request, seed, scale, worlds, bar)
         report = torel_report(ranking, level, run_on, space, bar.spent, data.columns)
         name = ranking.trials[ranking.index].planner
         return TorelResult(
@@ -87,20 +87,21 @@ def torel(
             policy=Actor(ranking.picked, data.task, report.planned.width, data.columns, name),
             worlds=ranking.worlds,
             estimate=ranking.predicted.returns,
+            log=data,
             saver=lambda folder: save_ranking(folder, ranking, report),
         )
 
-    return resumed(asked, how, read_torel, work)
+    return resumed(request, how, lambda folder: with_log(read_torel(folder), data), work)
 
 
 def _contenders(
     planner: str | Planner | Contender | Sequence[str | Planner | Contender], space: str
 ) -> list[Contender]:
     several = [planner] if isinstance(planner, (str, Planner, Contender)) else list(planner)
-    found = [_contender(each, space) for each in several]
-    if len({each.name for each in found}) != len(found):
+    contenders = [_contender(each, space) for each in several]
+    if len({each.name for each in contenders}) != len(contenders):
         raise BadInput("--planner: the same one is named twice")
-    return found
+    return contenders
 
 
 def _contender(planner: str | Planner | Contender, space: str) -> Contender:

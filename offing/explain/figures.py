@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..report.figures import BLUE, INK, LINE, MUTED, ORANGE, grid, plain_axis, svg
-from .explain import Explanation
+from ..report.figures import BLUE, INK, LINE, MUTED, ORANGE, grid, plain_axis, svg, terms
+from .explanation import Explanation
 
 BINS = 10
 COLUMNS = 3  # that are drawn
 LONG = 60  # letters of a label
 
 
-def pictures(found: Explanation) -> dict[str, str]:
-    """Every picture by name."""
-    made = {"by_column": by_column(found), "courses": courses(found), "regions": regions(found)}
-    made |= {"worlds": worlds(found), "terms": terms(found)}
-    return made | ({"shares": shares(found)} if found.discrete else {})
+def pictures(explanation: Explanation) -> dict[str, Callable[[], str | None]]:
+    """Every picture by name, to be drawn; None where there is nothing to draw."""
+    return {
+        "shares": lambda: shares(explanation) if explanation.discrete else None,
+        "by_column": lambda: by_column(explanation),
+        "regions": lambda: regions(explanation),
+        "courses": lambda: courses(explanation),
+        "worlds": lambda: worlds(explanation),
+        "terms": lambda: terms(explanation.promised.terms),
+    }
 
 
-def top(found: Explanation) -> list[int]:
+def top(explanation: Explanation) -> list[int]:
     """The columns that matter most for what is done."""
-    return [int(i) for i in np.argsort(found.importance)[::-1][:COLUMNS]]
+    return [int(i) for i in np.argsort(explanation.importance)[::-1][:COLUMNS]]
 
 
-def shares(found: Explanation) -> str:
+def shares(explanation: Explanation) -> str:
     """How often each choice is made at the log's states: by the policy and by the behaviour."""
-    names = [_short(name) for name in found.shares]
-    pairs = np.array(list(found.shares.values()))
+    names = [_short(name) for name in explanation.shares]
+    pairs = np.array(list(explanation.shares.values()))
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
@@ -45,12 +52,12 @@ def shares(found: Explanation) -> str:
     return svg("shares", "Shares of choices", 560, 90 + 34 * len(names), paint)
 
 
-def by_column(found: Explanation) -> str:
+def by_column(explanation: Explanation) -> str:
     """What is done by the columns that matter most, the policy beside the behaviour."""
-    data = found.logged
+    data = explanation.logged
     apart = np.abs(data.policy - data.behaviour).mean(0) / np.maximum(data.behaviour.std(0), 1e-9)
     action = int(apart.argmax())
-    shown = top(found)
+    shown = top(explanation)
 
     def paint(figure: Figure) -> None:
         panels = np.atleast_1d(figure.subplots(1, len(shown), sharey=True))
@@ -64,19 +71,19 @@ def by_column(found: Explanation) -> str:
                 axes.plot(
                     middle, np.bincount(at, rows[:, action]) / count, "o-", color=colour, label=label, ms=3.5
                 )
-            _titled(axes, found.names[column])
-        what = "share of " if found.discrete else ""
-        panels[0].set_ylabel(_short(what + found.action_names[action], 30))
+            _titled(axes, explanation.names[column])
+        what = "share of " if explanation.discrete else ""
+        panels[0].set_ylabel(_short(what + explanation.action_names[action], 30))
         plain_axis(panels[0].yaxis)
         figure.legend(*panels[0].get_legend_handles_labels(), frameon=False, loc="outside upper left", ncols=2)
 
     return svg("by_column", "What is done, by the columns that matter most", 640, 250, paint)
 
 
-def courses(found: Explanation) -> str:
+def courses(explanation: Explanation) -> str:
     """Imagined episodes beside logged ones: the middle and the band of eight in ten, step by step."""
-    data, dreamt, shown = found.logged, found.imagined, top(found)
-    steps = dreamt.obs.shape[0]
+    data, episodes, shown = explanation.logged, explanation.imagined, top(explanation)
+    steps = episodes.obs.shape[0]
 
     def band(axes: Axes, rows: list[np.ndarray], colour: str, label: str) -> None:
         full = [i for i, row in enumerate(rows) if len(row) >= 5]
@@ -89,8 +96,8 @@ def courses(found: Explanation) -> str:
         panels = np.atleast_1d(figure.subplots(1, len(shown)))
         for axes, column in zip(panels, shown, strict=True):
             band(axes, [data.obs[data.time == t, column] for t in range(steps)], MUTED, "logged")
-            band(axes, [dreamt.obs[t][dreamt.alive[t]][:, column] for t in range(steps)], BLUE, "imagined")
-            _titled(axes, found.names[column])
+            band(axes, [episodes.obs[t][episodes.alive[t]][:, column] for t in range(steps)], BLUE, "imagined")
+            _titled(axes, explanation.names[column])
             plain_axis(axes.yaxis)
         panels[len(panels) // 2].set_xlabel("step")
         figure.legend(*panels[0].get_legend_handles_labels(), frameon=False, loc="outside upper left", ncols=2)
@@ -98,9 +105,9 @@ def courses(found: Explanation) -> str:
     return svg("courses", "Imagined episodes beside logged ones", 640, 250, paint)
 
 
-def regions(found: Explanation) -> str:
+def regions(explanation: Explanation) -> str:
     """What every region brings beyond the behaviour, an episode."""
-    order = sorted(found.regions, key=lambda region: -region.brings)
+    order = sorted(explanation.regions, key=lambda region: -region.brings)
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
@@ -115,9 +122,9 @@ def regions(found: Explanation) -> str:
     return svg("regions", "What each region brings", 640, 80 + 30 * len(order), paint)
 
 
-def worlds(found: Explanation) -> str:
+def worlds(explanation: Explanation) -> str:
     """What the policy earns in every world, from the worst to the best."""
-    returns = np.sort(found.imagined.returns, 1)
+    returns = np.sort(explanation.imagined.returns, 1)
     order = returns.mean(1).argsort()
 
     def paint(figure: Figure) -> None:
@@ -130,21 +137,6 @@ def worlds(found: Explanation) -> str:
         grid(axes, "y")
 
     return svg("worlds", "What the policy earns in each world", 560, 240, paint)
-
-
-def terms(found: Explanation) -> str:
-    """What makes the interval wide."""
-    order = sorted(found.terms.items(), key=lambda item: -item[1])
-
-    def paint(figure: Figure) -> None:
-        axes = figure.subplots()
-        axes.barh(np.arange(len(order)), [size for _, size in order], 0.6, color=BLUE)
-        axes.set_yticks(np.arange(len(order)), [name for name, _ in order])
-        axes.set(xlabel="standard deviation of the return that it adds")
-        axes.invert_yaxis()
-        plain_axis(axes.xaxis)
-
-    return svg("terms", "What makes the interval wide", 560, 80 + 30 * len(order), paint)
 
 
 def _titled(axes: Axes, name: str) -> None:

@@ -1,51 +1,125 @@
-"""An explanation as a section of a run's page, as a page of its own, and as JSON."""
+"""Explanations as figures by name, as a section of a run's page, as a page of their own, and as JSON."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import jinja2
 import numpy as np
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from ..data import Log
 from ..report.jsonable import Json, to_json
 from ..report.page import environment
-from ..report.results import PAGE
-from ..report.store import read, write, write_json
-from ..report.verdict import number, percent
-from .explain import Explanation, explain
+from ..report.store import read, read_json, write, write_json
+from ..value.left_out import LeftOut, attempt
+from ..wording import number, percent
+from .explanation import Explanation
 from .figures import pictures
 
 END = "</main>"
 BEGIN = '<section id="explained">'
+PAGE, NUMBERS = "explain.html", "explain.json"
+Draw = Callable[[], str | None]
 
 
-def section(found: Explanation) -> str:
-    """The part of a page that explains, as HTML."""
+@dataclass(frozen=True, repr=False)
+class Explained:
+    """What policies do, and what their promises hang on: sentences, figures as SVG, and HTML for a notebook.
+
+    `figures` are by name (`by_column`, `regions`, `worlds`, ...); of several policies each name begins with the
+    policy's. What could not be made stands in `left_out`, with its reason.
+    """
+
+    explanations: dict[str, Explanation]  # by policy
+    figures: dict[str, str]
+    left_out: dict[str, str]
+
+    def sentences(self) -> list[str]:
+        """Every explanation in words."""
+        several = len(self.explanations) > 1
+        lines = []
+        for name, explanation in self.explanations.items():
+            lines += [f"{name}:"] * several + explanation.sentences()
+        return [*lines, *self._missing()]
+
+    def _missing(self) -> list[str]:
+        return [f"Left out: {what}; {why}." for what, why in self.left_out.items()]
+
+    def __repr__(self) -> str:
+        return "\n".join(self.sentences())
+
+    def _repr_html_(self) -> str:
+        return _template("explained.html.jinja").render(section=Markup(self.section()))
+
+    def section(self, without: tuple[str, ...] = ()) -> str:
+        """The part of a page that explains, as HTML; `without` are figures that the page has already."""
+        several = len(self.explanations) > 1
+        parts = []
+        for name, explanation in self.explanations.items():
+            own = {figure: self.figures.get(_named(name, figure, several)) for figure in pictures(explanation)}
+            shown = {figure: svg for figure, svg in own.items() if svg and figure not in without}
+            parts.append(_section(explanation, shown, name if several else ""))
+        return "\n".join([*parts, *(f"<p>{escape(sentence)}</p>" for sentence in self._missing())])
+
+    def to_json(self) -> Json:
+        """All but the episodes; of several policies, by their names."""
+        each = {name: _numbers(explanation) for name, explanation in self.explanations.items()}
+        one = next(iter(each.values())) if len(each) == 1 else {"policies": each}
+        return to_json({**one, "left_out": self.left_out})
+
+
+def explained_by(
+    explanations: Mapping[str, Explanation | LeftOut], more: Mapping[str, Draw] | None = None
+) -> Explained:
+    """Explanations with their figures, and `more` figures of all policies together; what fails is left out."""
+    made = {name: each for name, each in explanations.items() if not isinstance(each, LeftOut)}
+    lost = {f"what {name} does": each.reason for name, each in explanations.items() if isinstance(each, LeftOut)}
+    draws = dict(more or {})
+    for name, explanation in made.items():
+        draws |= {_named(name, figure, len(made) > 1): draw for figure, draw in pictures(explanation).items()}
+    figures = {}
+    for figure, draw in draws.items():
+        svg = attempt(draw)
+        if isinstance(svg, LeftOut):
+            lost[f"the picture {figure}"] = svg.reason
+        elif svg:
+            figures[figure] = svg
+    return Explained(made, figures, lost)
+
+
+def _named(policy: str, figure: str, several: bool) -> str:
+    return f"{policy}: {figure}" if several else figure
+
+
+def _section(explanation: Explanation, figures: Mapping[str, str], name: str) -> str:
     rows = [
         [
             region.words,
             percent(region.share),
-            _done(found, region.policy),
-            _done(found, region.behaviour),
+            _done(explanation, region.policy),
+            _done(explanation, region.behaviour),
             number(region.brings),
         ]
-        for region in sorted(found.regions, key=lambda region: -region.share)
+        for region in sorted(explanation.regions, key=lambda region: -region.share)
     ]
     return _template("section.html.jinja").render(
-        found=found,
-        sentences=found.sentences(),
+        explanation=explanation,
+        name=name,
+        gain=explanation.promised.gain,
+        sentences=explanation.sentences(),
         rows=rows,
-        pictures={name: Markup(text) for name, text in pictures(found).items()},
+        pictures={figure: Markup(svg) for figure, svg in figures.items()},
     )
 
 
-def _done(found: Explanation, action: np.ndarray) -> str:
-    if found.discrete:
+def _done(explanation: Explanation, action: np.ndarray) -> str:
+    names = explanation.action_names
+    if explanation.discrete:
         best = int(np.argmax(action))
-        return f"{found.action_names[best]} ({percent(float(action[best]))})"
-    return ", ".join(f"{name} {number(float(x))}" for name, x in zip(found.action_names, action, strict=True))
+        return f"{names[best]} ({percent(float(action[best]))})"
+    return ", ".join(f"{name} {number(float(x))}" for name, x in zip(names, action, strict=True))
 
 
 def _template(name: str) -> jinja2.Template:
@@ -56,31 +130,47 @@ def _template(name: str) -> jinja2.Template:
     return made.get_template(name)
 
 
-def attach(folder: Path, log: Log) -> Explanation:
-    """Explains a finished run: `explain.json`, `explain.html`, and a section at the end of the run's own page."""
-    found = explain(folder, log)
-    made = section(found)
-    whole = _template("explain.html.jinja").render(section=Markup(made), name=log.name)
-    write(folder / "explain.html", whole.encode())
-    write_json(folder / "explain.json", as_json(found))
-    page = read(folder / PAGE)
-    if page is not None and END in page:
-        body = page.split(BEGIN)[0] if BEGIN in page else page[: page.rindex(END)]
-        write(folder / PAGE, f"{body.rstrip()}\n{BEGIN}\n{made}</section>\n{END}\n</body>\n</html>\n".encode())
-    return found
+def inserted(page: str, section: str) -> str:
+    """A page with the section at its end, in the place of one that was there."""
+    if END not in page:
+        return page
+    body = page.split(BEGIN)[0] if BEGIN in page else page[: page.rindex(END)]
+    return f"{body.rstrip()}\n{BEGIN}\n{section}</section>\n{END}\n</body>\n</html>\n"
 
 
-def as_json(found: Explanation) -> dict[str, Json]:
-    """All but the episodes."""
+def attach(folder: Path, page: str, explained: Explained | LeftOut, data: str, run: str) -> None:
+    """Writes `explain.html` and `explain.json` into a run's folder, and the section into its own page."""
+    if isinstance(explained, LeftOut):
+        section = f"<p>{escape(f'What the policy does could not be explained: {explained.reason}.')}</p>\n"
+        numbers: Json = {"left_out": {"all of it": explained.reason}}
+    else:
+        section = explained.section()
+        numbers = explained.to_json()
+    write(folder / PAGE, _template("explain.html.jinja").render(section=Markup(section), name=data).encode())
+    whole = read(folder / page)
+    if whole is not None:
+        own = section if isinstance(explained, LeftOut) else explained.section(without=("terms",))
+        write(folder / page, inserted(whole, own).encode())
+    assert isinstance(numbers, dict)
+    write_json(folder / NUMBERS, {"run": run, **numbers})
+
+
+def is_attached(folder: Path, page: str, run: str) -> bool:
+    """Whether the explanation in a folder is that of this run, and stands in its page."""
+    numbers = read_json(folder / NUMBERS)
+    return isinstance(numbers, dict) and numbers.get("run") == run and BEGIN in (read(folder / page) or "")
+
+
+def _numbers(explanation: Explanation) -> dict[str, Json]:
     return {
-        "sentences": to_json(found.sentences()),
-        "importance": to_json(dict(zip(found.names, found.importance, strict=True))),
-        "shares": to_json(found.shares),
-        "fidelity": to_json(found.fidelity),
-        "regions": to_json(found.regions),
-        "difference": to_json(found.difference),
-        "promised": to_json(found.promised),
-        "hangs_on": to_json(found.hangs_on),
-        "worlds": to_json(found.worlds),
-        "terms": to_json(found.terms),
+        "sentences": to_json(explanation.sentences()),
+        "importance": to_json(dict(zip(explanation.names, explanation.importance, strict=True))),
+        "shares": to_json(explanation.shares),
+        "fidelity": to_json(explanation.fidelity),
+        "regions": to_json(explanation.regions),
+        "difference": to_json(explanation.difference),
+        "promised": to_json(explanation.promised.gain),
+        "hangs_on": to_json(explanation.hangs_on),
+        "worlds": to_json(explanation.worlds),
+        "terms": to_json(explanation.promised.terms),
     }

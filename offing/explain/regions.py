@@ -17,7 +17,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .gather import Imagined, Logged
+from ..value.episodes import Imagined
+from .gather import Logged
 
 FEATURES = 256
 RIDGE = 1e-3
@@ -33,21 +34,21 @@ class Region(NamedTuple):
     brings: float  # return beyond the behaviour's, an episode
 
 
-def to_go(found: Logged) -> np.ndarray:
+def to_go(past: Logged) -> np.ndarray:
     """What was still earned from each row on, to the end of its episode [N]."""
-    back = found.reward[::-1].astype(float)
-    last = np.r_[True, found.episode[::-1][1:] != found.episode[::-1][:-1]]
+    back = past.reward[::-1].astype(float)
+    last = np.r_[True, past.episode[::-1][1:] != past.episode[::-1][:-1]]
     total = np.cumsum(back)
     before = np.where(last, total - back, 0.0)
     offset = np.maximum.accumulate(np.where(last, np.arange(len(back)), 0))
     return (total - before[offset])[::-1]
 
 
-def behaviour_value(found: Logged, horizon: int, mean: float) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+def behaviour_value(past: Logged, horizon: int, mean: float) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """(states [N, S], steps left [N]) -> what the behaviour earns from there on, `mean` on average at starts."""
     rng = np.random.default_rng(2)
-    centre, spread = found.obs.mean(0), np.maximum(found.obs.std(0), 1e-6)
-    width = found.obs.shape[1] + 1
+    centre, spread = past.obs.mean(0), np.maximum(past.obs.std(0), 1e-6)
+    width = past.obs.shape[1] + 1
     turn, phase = rng.normal(size=(width, FEATURES)) / np.sqrt(width), rng.uniform(0, 2 * np.pi, FEATURES)
 
     def features(obs: np.ndarray, left: np.ndarray) -> np.ndarray:
@@ -55,9 +56,9 @@ def behaviour_value(found: Logged, horizon: int, mean: float) -> Callable[[np.nd
         share = left[:, None] / horizon  # value goes to 0 with the steps that are left
         return share * np.concatenate([np.cos(x @ turn + phase), np.ones((len(obs), 1))], -1)
 
-    x, y = features(found.obs, horizon - found.time.astype(float)), to_go(found)
+    x, y = features(past.obs, horizon - past.time.astype(float)), to_go(past)
     weights = np.linalg.solve(x.T @ x + RIDGE * len(x) * np.eye(x.shape[1]), x.T @ y)
-    first = found.obs[found.time == 0]
+    first = past.obs[past.time == 0]
     off = mean - float(np.mean(features(first, np.full(len(first), float(horizon))) @ weights))
     return lambda obs, left: features(obs, left) @ weights + off * left / horizon
 
@@ -65,9 +66,9 @@ def behaviour_value(found: Logged, horizon: int, mean: float) -> Callable[[np.nd
 def brought(
     episodes: Imagined, value: Callable[[np.ndarray, np.ndarray], np.ndarray], leaf: np.ndarray, count: int
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """By region: return beyond the behaviour's, an episode, and share of steps; and what starts add by chance.
+    """By region, return beyond the behaviour's and share of steps; and the mean of V at imagined starts.
 
-    `leaf` [T, M, K] is the region of each step. The last is the mean of V at imagined starts less the behaviour's.
+    `leaf` [T, M, K] is the region of each step.
     """
     steps, alive = episodes.obs.shape[0], episodes.alive
     flat = episodes.obs.reshape(-1, episodes.obs.shape[-1])

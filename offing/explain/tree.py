@@ -14,7 +14,7 @@ SMALLEST = 0.02  # share of rows that a leaf must hold
 class Tree:
     """A question `column <= at`, with a tree for yes and one for no; or a leaf with what is done there."""
 
-    says: np.ndarray  # [A]  the mean action of the rows here; of choices, their shares
+    action: np.ndarray  # [A]  the mean of the rows here; of choices, their shares
     share: float  # of all rows
     column: int = -1
     at: float = 0.0
@@ -38,17 +38,17 @@ class Tree:
         return [self] if self.yes is None or self.no is None else [*self.yes.leaves, *self.no.leaves]
 
     def predict(self, obs: np.ndarray) -> np.ndarray:
-        """What the tree says at rows [N, S]: [N, A]."""
-        return np.stack([leaf.says for leaf in self.leaves])[self.leaf_of(obs)]
+        """What the tree has done at rows [N, S]: [N, A]."""
+        return np.stack([leaf.action for leaf in self.leaves])[self.leaf_of(obs)]
 
     def regions(self, names: tuple[str, ...], so_far: tuple[str, ...] = ()) -> list[str]:
         """Every leaf in words, from left to right."""
         if self.yes is None or self.no is None:
             return [" and ".join(so_far) or "everywhere"]
-        asked = f"{names[self.column]} {{}} {self.at:.3g}"
+        name, at = names[self.column], f"{self.at:.3g}"
         return [
-            *self.yes.regions(names, (*so_far, asked.format("≤"))),
-            *self.no.regions(names, (*so_far, asked.format(">"))),
+            *self.yes.regions(names, (*so_far, f"{name} ≤ {at}")),
+            *self.no.regions(names, (*so_far, f"{name} > {at}")),
         ]
 
 
@@ -61,18 +61,18 @@ def grow(obs: np.ndarray, action: np.ndarray, depth: int = 3, rows: int | None =
     here = Tree(action.mean(0), len(obs) / total)
     if depth == 0 or len(obs) < 2 * SMALLEST * total:
         return here
-    found = _best(obs, action, max(1, round(SMALLEST * total)))
-    if found is None:
+    question = _best(obs, action, max(1, round(SMALLEST * total)))
+    if question is None:
         return here
-    column, at = found
+    column, at = question
     left = obs[:, column] <= at
     yes, no = (grow(obs[side], action[side], depth - 1, total) for side in (left, ~left))
-    return Tree(here.says, here.share, column, at, yes, no)
+    return Tree(here.action, here.share, column, at, yes, no)
 
 
 def _best(obs: np.ndarray, action: np.ndarray, least: int) -> tuple[int, float] | None:
     """The column and place that lower the squared error most, if any does."""
-    best, found = 1e-9 * max(float(np.var(action, 0).sum()), 1e-12) * len(obs), None
+    best, question = 1e-9 * max(float(np.var(action, 0).sum()), 1e-12) * len(obs), None
     centred = action - action.mean(0)
     for column in range(obs.shape[1]):
         x = obs[:, column]
@@ -84,14 +84,14 @@ def _best(obs: np.ndarray, action: np.ndarray, least: int) -> tuple[int, float] 
             total = centred[left].sum(0)
             gain = float(np.sum(np.square(total)) * (1 / n + 1 / (len(x) - n)))
             if gain > best * (1 + 1e-9):
-                best, found = gain, (column, float(at))
-    return found
+                best, question = gain, (column, float(at))
+    return question
 
 
 def fidelity(tree: Tree, obs: np.ndarray, action: np.ndarray, discrete: bool) -> float:
     """Share of rows where the tree chooses as the policy does; of amounts, share of their variance it explains."""
-    said = tree.predict(obs)
+    predicted = tree.predict(obs)
     if discrete:
-        return float(np.mean(said.argmax(1) == action.argmax(1)))
-    left, whole = np.sum(np.square(action - said)), np.sum(np.square(action - action.mean(0)))
+        return float(np.mean(predicted.argmax(1) == action.argmax(1)))
+    left, whole = np.sum(np.square(action - predicted)), np.sum(np.square(action - action.mean(0)))
     return float(1 - left / whole) if whole > 0 else 1.0

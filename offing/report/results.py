@@ -57,6 +57,14 @@ from .verdict import Verdict
 
 RESULT = "result.json"
 PAGE = "report.html"
+DOUBTS = {  # what makes an interval wide, by the names that `ValueEstimate.terms` has
+    "worlds": "the worlds disagree",
+    "checks": "the worlds are surer than they are right",
+    "starts": "the log shows few starts",
+    "gap": "the plan uses errors of its own worlds",
+    "rare": "rare episodes were not imagined",
+    "unknown": "episodes left what the log knows",
+}
 
 
 def found(out: Path) -> SorelReport | TorelReport | None:
@@ -189,23 +197,9 @@ def estimate_of(report: Earned, returns: np.ndarray) -> ValueEstimate:
 
 def interval_terms(estimate: ValueEstimate, level: float) -> dict[str, float]:
     """Half of the interval's width that each source of doubt alone would make, by what it is."""
-    known = getattr(estimate, "terms", None)  # standard deviations by name, where the estimate says them itself
-    if known is None:
-        between = (
-            np.sqrt(np.var(estimate.worlds, ddof=1) * (1 + 1 / estimate.members)) if estimate.members > 1 else 0
-        )
-        gap = (1 + estimate.common) * estimate.gap if estimate.gap > 0 else -estimate.gap / np.sqrt(2)
-        known = {
-            "the worlds disagree": float(between),
-            "the worlds are surer than they are right": float(between * np.sqrt(max(estimate.widen**2 - 1, 0))),
-            "the log shows few starts": float(np.sqrt(estimate.starts)),
-            "the plan uses errors of its own worlds": float(gap),
-            "rare episodes that were not imagined": float(estimate.rare),
-        }
     times = float(stats.t.ppf(0.5 + level / 2, max(estimate.members - 1, 1)))
-    terms = {str(name): times * float(std) for name, std in dict(known).items()}
-    unknown = (float(getattr(estimate, "more", 0.0)) - float(getattr(estimate, "less", 0.0))) / 2
-    return {**terms, "episodes that left what the log knows": unknown} if unknown else terms
+    sizes = {name: size if name == "unknown" else times * size for name, size in estimate.terms.items()}
+    return {DOUBTS.get(name, name): size for name, size in sizes.items()}
 
 
 def load_policy(out: str | os.PathLike[str]) -> tuple[Policy, Task]:

@@ -1,11 +1,11 @@
 """Is the world still the one that was learned? Every column's next value against what the worlds foresee.
 
-A step's surprise in a column is how far its next value is from the mean over worlds, less twice what worlds
-differ by, in units of the predictive standard deviation, and at most `FAR`. An episode has three scores a column:
-the mean surprise (is it off to one side?), the mean squared surprise (is it off either way?), and where its start
-lies among the log's starts. The claim that is bet against (`evidence`): the mean score lies where it lies in the
-worlds' own episodes of this policy, world by world, or in the log's. Alarms are raised at ERROR over all columns
-and scores together (Bonferroni), however often one looks.
+A step's surprise in a column is how far its next value is from the mean over worlds (which remember of the episode
+what such worlds remember), less twice what worlds differ by, in units of the predictive standard deviation, and at
+most `FAR`. An episode has three scores a column: the mean surprise (is it off to one side?), the mean squared
+surprise (is it off either way?), and where its start lies among the log's starts. The claim that is bet against
+(`evidence`): the mean score lies where it lies in the worlds' own episodes of this policy, world by world, or in
+the log's. Alarms are raised at ERROR over all columns and scores together (Bonferroni), however often one looks.
 """
 
 from __future__ import annotations
@@ -16,9 +16,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..posterior.walk import memories, moments_of
-from ..types import Array, Dataset, Key, Moments, Policy, Posterior
-from ..value.predictive import rolled
+from ..data import take
+from ..data.dataset import runs
+from ..pil import expect
+from ..types import Array, Dataset, Key, Memory, Policy, Posterior, Transition
+from ..value.episodes import imagine
 from .evidence import Both
 
 ERROR = 0.05
@@ -43,44 +45,34 @@ class Alarm(NamedTuple):
 class Scores(NamedTuple):
     """Of episodes: mean surprise, and mean squared surprise, of every column of state and of the reward."""
 
-    side: np.ndarray  # [E, S + 1]
-    size: np.ndarray  # [E, S + 1]
+    side: np.ndarray  # [..., S + 1]
+    size: np.ndarray  # [..., S + 1]
 
 
 @jax.jit
-def _surprise(posterior: Posterior, obs: Array, action: Array, target: Array) -> Array:
-    told = foreseen(posterior, obs, action, obs + target[:, :-1])
-    mean, chance = told.mean.mean(0), jnp.mean(jnp.square(told.std), 0)  # [N, S + 1]
-    doubt = jnp.var(told.mean, 0)
-    off = target - mean
+def _surprise(posterior: Posterior, memory: Memory, rows: Transition) -> Array:
+    means, stds = expect(posterior, memory, rows)  # [M, N, S + 1]
+    chance, doubt = jnp.mean(jnp.square(stds), 0), jnp.var(means, 0)
+    target = jnp.concatenate([rows.next_obs - rows.obs, rows.reward[:, None]], -1)
+    off = target - means.mean(0)
     beyond = jnp.sign(off) * jnp.maximum(jnp.abs(off) - 2 * jnp.sqrt(doubt), 0.0)
     return jnp.clip(beyond / jnp.sqrt(chance + doubt + 1e-12), -FAR, FAR)
 
 
-def foreseen(posterior: Posterior, obs: Array, action: Array, after: Array) -> Moments:
-    """Mean and standard deviation of (change of state, reward) in every world [M, N, S + 1].
-
-    The reward's are those of the step that led to `after` and did not end there.
-    """
-    ask, goes_on = moments_of(posterior), jnp.zeros(len(obs))
-    each = lambda theta, memory: ask(theta, memory, obs, action, after, goes_on)
-    return jax.vmap(each)(posterior.theta, memories(posterior, len(obs)))
-
-
-def surprise(posterior: Posterior, obs: Array, action: Array, next_obs: Array, reward: Array) -> np.ndarray:
-    """Of every step and column [N, S + 1]."""
-    target = np.concatenate([np.asarray(next_obs) - np.asarray(obs), np.asarray(reward)[:, None]], -1)
-    parts = []
-    for first in range(0, len(target), BLOCK):
-        rows = np.arange(first, first + BLOCK).clip(max=len(target) - 1)
-        some = _surprise(posterior, np.asarray(obs)[rows], np.asarray(action)[rows], target[rows])
-        parts.append(np.asarray(some)[: len(target) - first])
-    return np.concatenate(parts)
+def surprise(posterior: Posterior, data: Dataset) -> np.ndarray:
+    """Of every step and column [N, S + 1], the worlds knowing of its episode what came before."""
+    size = data.rows
+    padded = take(data, np.arange(-(-size // BLOCK) * BLOCK).clip(max=size - 1))
+    memory, parts = posterior.along(padded), []
+    for first in range(0, size, BLOCK):
+        some = lambda tree, first=first: jax.tree.map(lambda leaf: np.asarray(leaf)[first : first + BLOCK], tree)
+        parts.append(np.asarray(_surprise(posterior, some(memory), some(padded.steps))))
+    return np.concatenate(parts)[:size]
 
 
 def scores(surprises: np.ndarray, episode: np.ndarray) -> Scores:
-    """Means over the steps of each episode."""
-    at = np.unique(episode, return_inverse=True)[1]
+    """Means over the steps of each episode, in the order that they come in."""
+    at = np.cumsum(np.r_[False, episode[1:] != episode[:-1]])
     count = np.bincount(at)[:, None]
     mean = lambda x: np.stack([np.bincount(at, column) for column in x.T], -1) / count
     return Scores(mean(surprises), mean(np.square(surprises)))
@@ -94,18 +86,13 @@ class Usual(NamedTuple):
     spread: np.ndarray
 
 
-def usual(logged: np.ndarray, worlds: np.ndarray | None) -> Usual:
-    """From scores of the log's episodes [E, S + 1] and of the worlds' own [M, K, S] (which have no reward's)."""
+def usual(logged: np.ndarray, worlds: np.ndarray) -> Usual:
+    """From scores of the log's episodes [E, S + 1] and of the worlds' own [M, K, S + 1]."""
     mean, spread = logged.mean(0), logged.std(0)
-    low, high = mean - spread, mean + spread
-    if worlds is not None:
-        each = worlds.mean(1)  # [M, S]
-        wide = 2 * each.std(0)
-        own = slice(0, each.shape[1])
-        low[own] = np.minimum(low[own], each.mean(0) - wide)
-        high[own] = np.maximum(high[own], each.mean(0) + wide)
-        spread[own] = np.maximum(spread[own], worlds.std(1).mean(0))
-    return Usual(low, high, np.maximum(spread, 1e-3))
+    each = worlds.mean(1)  # [M, S + 1]
+    middle, wide = each.mean(0), 2 * each.std(0)
+    low, high = np.minimum(mean - spread, middle - wide), np.maximum(mean + spread, middle + wide)
+    return Usual(low, high, np.maximum(np.maximum(spread, worlds.std(1).mean(0)), 1e-3))
 
 
 class ColumnWatch:
@@ -135,8 +122,7 @@ class ColumnWatch:
         units = np.unique(episode)
         taken = np.isin(episode, units[np.linspace(0, len(units) - 1, min(EPISODES, len(units))).astype(int)])
         at = np.flatnonzero(taken)
-        part = [np.asarray(leaf)[:rows][at] for leaf in log.steps[:4]]
-        return scores(surprise(self.posterior, part[0], part[1], part[3], part[2]), episode[at])
+        return scores(surprise(self.posterior, take(log, at)), episode[at])
 
     def _bet(self, kind: int, column: int) -> Both:
         low, high, spread = (each[column] for each in self.usual[kind])
@@ -147,25 +133,28 @@ class ColumnWatch:
     def _unit(half: float, spread: float) -> float:
         return float(half + REACH * spread)
 
-    def update(self, obs: np.ndarray, action: np.ndarray, next_obs: np.ndarray, reward: np.ndarray) -> list[Alarm]:
-        """One episode more, all its steps; the alarms that it raised."""
-        found = scores(surprise(self.posterior, obs, action, next_obs, reward), np.zeros(len(obs), int))
-        return self.take(Scores(found.side[0], found.size[0]), obs[0])
+    def update(self, rows: Dataset) -> list[Alarm]:
+        """All episodes of some rows, one after another; the alarms that they raised."""
+        episode = np.asarray(rows.episode)[: rows.rows]
+        each, alarms = scores(surprise(self.posterior, rows), episode), []
+        for i, unit in enumerate(runs(episode)):
+            alarms += self.take(Scores(each.side[i], each.size[i]), np.asarray(rows.steps.obs)[unit[0]])
+        return alarms
 
-    def take(self, found: Scores, start: np.ndarray) -> list[Alarm]:
+    def take(self, episode: Scores, start: np.ndarray) -> list[Alarm]:
         """The scores of one episode more [S + 1], and where it began [S]; the alarms that it raised."""
         self.count += 1
         before = set(self.alarms)
         now = np.zeros((3, len(self.names)))
-        for kind, score in enumerate(found):
+        for kind, score in enumerate(episode):
             for i, x in enumerate(score):
                 low, high, spread = (each[i] for each in self.usual[kind])
                 unit = self._unit((high - low) / 2, spread)
                 now[kind, i] = self.bets[kind][i].update((x - (low + high) / 2) / unit)
-                self._look(kind, i, self.bets[kind][i])
+                self._raise(kind, i, self.bets[kind][i])
         for i, bet in enumerate(self.begins):
             now[2, i] = bet.update(2 * self.rank(i, float(start[i])) - 1)
-            self._look(2, i, bet)
+            self._raise(2, i, bet)
         self.history.append(now.max(0).tolist())
         return [self.alarms[key] for key in self.alarms if key not in before]
 
@@ -175,7 +164,7 @@ class ColumnWatch:
         left, right = np.searchsorted(known, x, "left"), np.searchsorted(known, x, "right")
         return float(left + right) / (2 * len(known))
 
-    def _look(self, kind: int, column: int, bet: Both) -> None:
+    def _raise(self, kind: int, column: int, bet: Both) -> None:
         due = np.log(3 * len(self.names) / ERROR)
         if bet.peak >= due and (kind, column) not in self.alarms:
             what = ("is off to one side", "is off either way", "starts elsewhere")[kind]
@@ -184,18 +173,12 @@ class ColumnWatch:
     @property
     def named(self) -> Alarm | None:
         """The alarm with most evidence, a start's first: what is wrong at the start is the sensor's."""
-        found = sorted(self.alarms.items(), key=lambda item: (item[0][0] != 2, item[1].seen, -item[1].evidence))
-        return found[0][1] if found else None
+        order = sorted(self.alarms.items(), key=lambda item: (item[0][0] != 2, item[1].seen, -item[1].evidence))
+        return order[0][1] if order else None
 
 
-def world_scores(key: Key, policy: Policy, posterior: Posterior) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Scores of the policy's episodes in the worlds themselves, world by world [M, K, S] each."""
-    obs, action, alive = (np.asarray(part) for part in rolled(key, policy, posterior, COPIES, path=True)[1])
-    on = alive[:-1] & alive[1:]  # [T - 1, M, K]  steps whose next state is known
-    if not on.any(0).all():
-        return None, None
-    some = surprise(posterior, obs[:-1][on], action[:-1][on], obs[1:][on], np.zeros(int(on.sum())))
-    which = np.broadcast_to(np.arange(on.shape[1] * on.shape[2]).reshape(on.shape[1:]), on.shape)[on]
-    shape = (*on.shape[1:], obs.shape[-1])
-    side, size = (score[:, :-1].reshape(shape) for score in scores(some, which))
-    return side, size
+def world_scores(key: Key, policy: Policy, posterior: Posterior) -> Scores:
+    """Scores of the policy's episodes in the worlds themselves, world by world [M, K, S + 1] each."""
+    rows = imagine(key, policy, posterior, COPIES).as_log()
+    each = scores(surprise(posterior, rows), np.asarray(rows.episode))
+    return Scores(*(score.reshape(posterior.members, COPIES, -1) for score in each))

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ..data import Log
 from ..data.dataset import runs
 from ..report import results
 from ..report.store import load_posterior, unpack
-from ..types import Array, BadInput, Box, Dataset, Discrete, Policy, Posterior, Seen, Task
+from ..types import BadInput, Box, Dataset, Discrete, Policy, Posterior
+from ..value.episodes import acted
 from ..value.support import outside
 from .columns import Alarm, ColumnWatch
 from .earning import Earning, Promise, Standing, promise_of
@@ -41,25 +41,25 @@ class Watched:
     def sentences(self) -> list[str]:
         """What was found, in sentences, the word last."""
         standing, promise = self.standing, self.promise
-        said = [
+        lines = [
             f"{standing.episodes} episodes earned {standing.mean:,.4g} on average; promised were "
             f"{promise.low:,.4g} to {promise.high:,.4g} (median {promise.median:,.4g}), "
             f"the baseline is {promise.baseline:,.4g}"
         ]
         if self.unfinished:
-            said.append(f"{self.unfinished} episodes have no end yet, and do not count as returns")
-        said += [
+            lines.append(f"{self.unfinished} episodes have no end yet, and do not count as returns")
+        lines += [
             f"column {alarm.column!r} {alarm.what} since about episode {alarm.since + 1} (noticed at {alarm.seen})"
             for alarm in self.alarms
         ] or ["no column has changed, as far as can be told"]
         if self.outside > max(2 * self.promised_outside, 0.05):
-            said.append(f"{self.outside:.0%} of recent steps are where the log never was; imagined were fewer")
+            lines.append(f"{self.outside:.0%} of recent steps are where the log never was; imagined were fewer")
         if self.other_actions > 0.01:
-            said.append(f"{self.other_actions:.0%} of the actions are not those of the policy that was shipped")
+            lines.append(f"{self.other_actions:.0%} of the actions are not those of the policy that was shipped")
         if self.word == "NOT-YET":
             more = "more episodes like these would not settle it" if standing.more is None else None
-            said.append(more or f"about {standing.more} more episodes like these would settle it")
-        return [*said, f"verdict: {self.word}"]
+            lines.append(more or f"about {standing.more} more episodes like these would settle it")
+        return [*lines, f"verdict: {self.word}"]
 
 
 class Watch:
@@ -105,31 +105,27 @@ class Watch:
         promise = promise_of(returns, report.returns.interval, beaten, bounds)
         return cls(policy, worlds, promise, log, report.support.outside, seed)
 
-    def update(self, rows: Log | Dataset) -> Watched:
+    def update(self, new: Log | Dataset) -> Watched:
         """Rows that the deployed policy made, whole episodes in order; what can be said after all rows so far."""
-        data = rows.data if isinstance(rows, Log) else rows
-        if isinstance(rows, Log):
-            self.log.columns.matches(rows.columns, rows.name)
-        steps, episode = data.steps, np.asarray(data.episode)[: data.rows]
-        if len(episode) and episode[0] < 0:
+        data = new.data if isinstance(new, Log) else new
+        if isinstance(new, Log):
+            self.log.columns.matches(new.columns, new.name)
+        rows, episode = data.rows, np.asarray(data.episode)[: data.rows]
+        if not rows:
+            return self.watched
+        if episode[0] < 0:
             raise BadInput("the new rows have no episodes: name the column that tells them apart")
-        for unit in runs(episode) if len(episode) else []:
-            obs, action, reward, next_obs = (np.asarray(leaf)[unit] for leaf in steps[:4])
-            self._episode(obs, action, reward, next_obs, bool(np.asarray(steps.done)[unit[-1]]))
+        obs, action, reward = (np.asarray(leaf)[:rows] for leaf in data.steps[:3])
+        self.columns.update(data)
+        self.steps += rows
+        self.others += int(differs(acted(self.policy, data, self.task), action, self.task.actions).sum())
+        for unit in runs(episode):
+            self.recent = [*self.recent, (obs[unit], action[unit])][-RECENT:]
+            if bool(np.asarray(data.steps.done)[unit[-1]]) or len(unit) >= self.task.horizon:
+                self.earning.update(float(reward[unit].astype(float).sum()))
+            else:
+                self.unfinished += 1
         return self.watched
-
-    def _episode(
-        self, obs: np.ndarray, action: np.ndarray, reward: np.ndarray, next_obs: np.ndarray, ended: bool
-    ) -> None:
-        self.columns.update(obs, action, next_obs, reward)
-        did = replayed(self.policy, self.task, obs, reward, action)
-        self.steps += len(obs)
-        self.others += int(differs(did, action, self.task.actions).sum())
-        self.recent = [*self.recent, (obs, action)][-RECENT:]
-        if ended or len(obs) >= self.task.horizon:
-            self.earning.update(float(reward.astype(float).sum()))
-        else:
-            self.unfinished += 1
 
     @property
     def watched(self) -> Watched:
@@ -152,25 +148,6 @@ class Watch:
             evidence=tuple(self.earning.history),
             columns={name: history[:, i].tolist() for i, name in enumerate(names)},
         )
-
-
-@jax.jit
-def _replay(policy: Policy, obs: Array, action: Array, reward: Array) -> Array:
-    def one(memory: Array, at: tuple[Array, ...]) -> tuple[Array, Array]:
-        o, last, earned, start = at
-        did, memory = policy.act(policy.params, memory, Seen(o, last, earned, start), None)
-        return memory, did
-
-    start = (jnp.arange(len(obs)) == 0).astype(jnp.float32)
-    before = lambda x: jnp.concatenate([jnp.zeros_like(x[:1]), x[:-1]])
-    return jax.lax.scan(one, policy.begin(), (obs, before(action), before(reward), start))[1]
-
-
-def replayed(policy: Policy, task: Task, obs: np.ndarray, reward: np.ndarray, action: np.ndarray) -> np.ndarray:
-    """What the policy does at the steps of one episode, having done before what was done."""
-    short = max(0, task.horizon - len(obs))
-    padded = lambda x: np.concatenate([x, np.zeros((short, *x.shape[1:]))]).astype(np.float32)
-    return np.asarray(_replay(policy, padded(obs), padded(action), padded(reward)))[: len(obs)]
 
 
 def differs(one: np.ndarray, other: np.ndarray, actions: Box | Discrete) -> np.ndarray:
