@@ -9,8 +9,9 @@ from pathlib import Path
 
 from ..types import BadInput
 from .columns import Columns
-from .dataset import Behaviour, Log, Split, behaviour, broken, ranges, split, subsample, take
+from .dataset import Behaviour, Log, Part, Split, behaviour, broken, ranges, split, subsample, take
 from .drafting import draft
+from .join import join
 from .opening import help_text, opened
 from .schema import Schema
 from .sources import BUDGET, Request, Source
@@ -23,6 +24,7 @@ __all__ = [
     "Behaviour",
     "Columns",
     "Log",
+    "Part",
     "Request",
     "Schema",
     "Source",
@@ -31,6 +33,7 @@ __all__ = [
     "broken",
     "draft",
     "help_text",
+    "join",
     "load",
     "ranges",
     "read_schema",
@@ -56,6 +59,7 @@ def load(
 ) -> Log:
     """The log in a file, a folder, a dict of arrays, a DataFrame or an embedded sample (`offing:pendulum`).
 
+    A list of such logs, or of what this function gave, is read as one: an earlier log, and what came later.
     `rows` keeps that many, episodes in random order by `seed`. `schema` says which column is what. A log that
     would take more than `budget` bytes is read as a sample of whole episodes. `root` is where `minari:ID` lies.
     Raises BadInput, whose message is one line.
@@ -63,6 +67,9 @@ def load(
     with _one_line():
         if isinstance(schema, (str, os.PathLike)):
             schema = read_schema(Path(schema))
+        if isinstance(source, (list, tuple)) and not isinstance(source, Log):
+            each = [part if isinstance(part, Log) else load(part, None, seed, schema, budget, root) for part in source]
+            return subsample(join(each), rows, seed)
         whole = Request(None, "log", schema, budget, seed, None if root is None else Path(root))
         format_, request = opened(source, whole)
         return subsample(format_.load(request), rows, seed)

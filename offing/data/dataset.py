@@ -18,6 +18,26 @@ STRATUM = 10  # episodes that go about as far, of which every part gets its shar
 PIECES = 10  # a smaller log still comes from at least this many episodes, and is split into as many parts
 
 
+class Behaviour(NamedTuple):
+    """What the logged behaviour earned an episode, undiscounted."""
+
+    mean: float
+    stderr: float
+    best: float  # the best tenth of its episodes, on average
+    worst: float  # the worst tenth
+    episodes: int  # whole ones, that ended or ran to the horizon
+    estimated: bool  # too few whole ones: the mean is reward a step times the length that ends allow
+
+
+class Part(NamedTuple):
+    """One of the logs that a log was joined of, as it was read."""
+
+    name: str
+    rows: int
+    fingerprint: str
+    behaviour: Behaviour
+
+
 class Log(NamedTuple):
     """What a source gives: the data, the task, where they came from, and what was assumed on the way."""
 
@@ -28,6 +48,7 @@ class Log(NamedTuple):
     fingerprint: str
     logp: np.ndarray | None = None  # [N]  log-probability of every logged action, where the log says it
     columns: Columns = Columns()  # what the numbers are: names, encodings, and the way back
+    parts: tuple[Part, ...] = ()  # the logs that it was joined of, the earliest first
 
 
 class Split(NamedTuple):
@@ -224,17 +245,6 @@ def take(data: Dataset, rows: np.ndarray) -> Dataset:
     """The named rows as a log of their own."""
     steps = jax.tree.map(lambda leaf: np.asarray(leaf)[rows], data.steps)
     return Dataset(steps, data.starts, np.asarray(data.episode)[rows], np.asarray(len(rows), np.int32))
-
-
-class Behaviour(NamedTuple):
-    """What the logged behaviour earned an episode, undiscounted."""
-
-    mean: float
-    stderr: float
-    best: float  # the best tenth of its episodes, on average
-    worst: float  # the worst tenth
-    episodes: int  # whole ones, that ended or ran to the horizon
-    estimated: bool  # too few whole ones: the mean is reward a step times the length that ends allow
 
 
 FEW = 5  # whole episodes that a mean is taken over
