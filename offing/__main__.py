@@ -85,6 +85,7 @@ def sorel(command: Sorel) -> int:
         core=command.core,
         candidates=command.candidates,
         paper=command.paper,
+        before=command.earlier,
         **_how(command, bar, RESULT),
     )
     _print(command, bar, result.to_json(), [], summary(result, command.folder), len(result.ruling.reasons) + 2)
@@ -331,13 +332,16 @@ def _begin(command: OfALog) -> tuple[Log, Bar]:
         writable(out)
     bar = Bar(not command.quiet, lines=True)
     root = os.environ.get("MINARI_DATASETS_PATH")
-    return load(command.data, command.rows, command.seed, schema=command.schema, root=root), bar
+    several = [command.data, *getattr(command, "new", ())]
+    source = several if len(several) > 1 else command.data
+    return load(source, command.rows, command.seed, schema=command.schema, root=root), bar
 
 
 def _learned_from(command: Watch | Explain) -> Log:
     """The log that the run in a command's folder learned from."""
     from .data import load
     from .report import results
+    from .report.reports import SorelReport
     from .types import BadInput
 
     report = results.found(command.folder)
@@ -345,7 +349,11 @@ def _learned_from(command: Watch | Explain) -> Log:
         raise BadInput(f"{command.folder}: holds no finished result")
     root = os.environ.get("MINARI_DATASETS_PATH")
     try:
-        return load(command.log or report.data, report.rows, report.seed, schema=command.schema, root=root)
+        changes = report.changes if isinstance(report, SorelReport) else None
+        known = [report.data] if changes is None else [part.name for part in changes.parts]
+        logs = list(command.log) or known
+        source = logs if len(logs) > 1 else logs[0]
+        return load(source, report.rows, report.seed, schema=command.schema, root=root)
     except BadInput as error:
         raise BadInput(f"--log: give the log that the policy was learned from: {error}") from None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -91,6 +91,11 @@ class OfALog(Output):
     """Same seed, same result."""
 
 
+def plain_name(data: str) -> str:
+    """What a log is called in the name of a folder."""
+    return PurePath(data.split("?")[0].split(":")[-1]).name.split(".")[0] or "log"
+
+
 @dataclass(frozen=True, kw_only=True)
 class ALongRun(OfALog):
     """What every command that works for long, and resumes where it was, is told."""
@@ -105,8 +110,7 @@ class ALongRun(OfALog):
         """Where it writes to and resumes from."""
         if self.out is not None:
             return self.out
-        name = PurePath(self.data.split("?")[0].split(":")[-1]).name.split(".")[0]
-        return Path("out") / f"{type(self).__name__.lower()}-{name or 'log'}"
+        return Path("out") / f"{type(self).__name__.lower()}-{plain_name(self.data)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,6 +132,13 @@ class Sorel(ALongRun):
 
     Writes result.json, report.html, the policy and the posterior."""
 
+    new: Annotated[
+        Positional[tuple[str, ...]],
+        tyro.conf.arg(help="Later logs with the same columns, to learn from together: what they changed is said."),
+    ] = ()
+    before: Path | None = None
+    """Of several logs: the folder of the run on the first one alone, whose promise is set beside the new one
+    (default: the folder that such a run writes to by itself, where it has a result)."""
     baseline: float | None = None
     """The return that the policy must beat (default: what the logged behaviour earned)."""
     scale: Literal["smoke", "quick", "standard", "large", "paper"] = "quick"
@@ -146,6 +157,22 @@ class Sorel(ALongRun):
     """Where settings train: this process; all devices of this machine; or a Ray cluster (extra `ray`)."""
     model: str = "ensemble"
     """What worlds are made of: ensemble, linear, neighbours, or a world model that another package adds."""
+
+    @property
+    def folder(self) -> Path:
+        """Where it writes to and resumes from; of several logs, by all of their names."""
+        folder = super().folder
+        if self.out is not None or not self.new:
+            return folder
+        return folder.with_name("-".join([folder.name, *map(plain_name, self.new)]))
+
+    @property
+    def earlier(self) -> Path | None:
+        """The folder of the run on the first log alone, if one is named or there by itself."""
+        if self.before is not None or not self.new:
+            return self.before
+        usual = replace(self, new=(), out=None).folder
+        return usual if (usual / "result.json").exists() else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,8 +279,8 @@ class Watch:
     """Where `offing sorel` or `torel` left the policy."""
     data: Positional[str]
     """The new rows: a log, as other commands take it."""
-    log: str | None = None
-    """The log that the policy was learned from (default: the one that the run names)."""
+    log: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """The log that the policy was learned from (default: what the run names); several times for several."""
     schema: Path | None = None
     """A TOML file that says which column is what, of both logs."""
     out: Path | None = None
@@ -267,8 +294,8 @@ class Explain:
     folder: Positional[Path]
     """Where `offing sorel` or `torel` left it; explain.html and explain.json are written there, and its page gets
     the same section."""
-    log: str | None = None
-    """The log that the policy was learned from (default: the one that the run names)."""
+    log: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """The log that the policy was learned from (default: what the run names); several times for several."""
     schema: Path | None = None
     """A TOML file that says which column is what."""
 

@@ -110,6 +110,50 @@ def test_a_finished_run_is_read_and_not_run_again(result, frame):
         offing.sorel(frame, "smoke", 1, **options)
 
 
+def test_new_rows_are_learned_from_too_and_what_they_changed_is_reported(result, frame, tmp_path):
+    before, out, options = result
+    later = frame.assign(reward=frame["reward"] + 5)
+    options = {**options, "out": tmp_path / "both", "before": out}
+    made = offing.sorel([frame, later], "smoke", **options)
+    old, new = made.changes.parts
+    assert old.rows == new.rows == 216  # the last row of an episode leads nowhere
+    assert new.behaviour.mean == pytest.approx(old.behaviour.mean + 9 * 5, rel=1e-4)
+    assert made.changes.before.median == before.returns.median
+    assert made.changes.now.median == made.returns.median
+    page = (tmp_path / "both" / "report.html").read_text()
+    assert "What did the new rows change?" in page
+    assert "Promised before, from 216 rows" in page
+    assert any("Promised now, from 432 rows" in line for line in made.lines())
+    assert read_sorel(tmp_path / "both").changes == made.changes
+    with pytest.raises(offing.BadInput, match="goes with several logs"):
+        offing.sorel(frame, "smoke", **{**options, "out": tmp_path / "one"})
+    with pytest.raises(offing.BadInput, match="none of the logs"):
+        offing.sorel([later, later], "smoke", **{**options, "out": tmp_path / "other"})
+
+
+def test_a_result_is_explained_in_a_notebook(result, frame):
+    made, out, _ = result
+    explained = made.explain()
+    assert {"by_column", "regions", "courses", "worlds"} <= set(explained.figures)
+    assert all(figure.startswith("<svg") for figure in explained.figures.values())
+    assert "fidelity" not in explained.left_out
+    (explanation,) = explained.explanations.values()
+    brings = sum(region.brings for region in explanation.regions)
+    assert brings == pytest.approx(explanation.difference, abs=1e-3 * max(1, abs(brings)))
+    low, _, high = explanation.promised.gain
+    assert low <= brings <= high
+    assert f"says {explanation.fidelity:.0%}"[:7] in repr(explained)
+    assert explained._repr_html_().count("<svg") == len(explained.figures)
+    assert (out / "explain.json").exists()
+    assert '<section id="explained">' in (out / "report.html").read_text()
+    again = read_sorel(out)
+    with pytest.raises(offing.BadInput, match="give the log"):
+        again.explain()
+    assert again.explain(made.log).sentences() == explained.sentences()
+    with pytest.raises(offing.BadInput, match="is not the log"):
+        again.explain(offing.load(frame, rows=100, schema=SCHEMA))
+
+
 def test_what_is_no_option_is_refused(frame):
     with pytest.raises(offing.BadInput, match="no such option"):
         offing.sorel(frame, "smoke", sedation=3)

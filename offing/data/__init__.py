@@ -68,7 +68,9 @@ def load(
         if isinstance(schema, (str, os.PathLike)):
             schema = read_schema(Path(schema))
         if isinstance(source, (list, tuple)) and not isinstance(source, Log):
-            each = [part if isinstance(part, Log) else load(part, None, seed, schema, budget, root) for part in source]
+            each = [
+                part if isinstance(part, Log) else load(part, None, seed, schema, budget, root) for part in source
+            ]
             return subsample(join(each), rows, seed)
         whole = Request(None, "log", schema, budget, seed, None if root is None else Path(root))
         format_, request = opened(source, whole)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Protocol, TypedDict, TypeVar
@@ -22,7 +22,7 @@ from ..version import __version__
 from .results import PathLike
 
 Scale = Literal["smoke", "quick", "standard", "large", "paper"]
-Source = Log | PathLike | Mapping[str, object] | object  # object: whatever speaks the Arrow protocol
+Source = Log | PathLike | Mapping[str, object] | Sequence[object] | object  # object: what speaks Arrow's protocol
 Given = TypeVar("Given", bound=Mapping[str, object])
 
 

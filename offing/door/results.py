@@ -161,8 +161,8 @@ class SorelResult(WithPolicy, SorelReport):
 
     def lines(self) -> list[str]:
         first, loss, earned, *rest = sorel_words(self)
-        others = [line for line in rest if not line.startswith("verdict")]
-        notes, reasons = others[: len(self.notes)], others[len(self.notes) : -1]
+        count = len(self.reasons)
+        notes, reasons = rest[: -count - 2], rest[-count - 1 : -1]
         return [f"{self.verdict}: {earned}", *reasons, loss, first, *notes]
 
     def report(self, path: PathLike) -> Path:

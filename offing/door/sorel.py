@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Literal, Unpack
 
 import jax
@@ -14,7 +15,9 @@ from ..data import Log, broken
 from ..planner import rppo
 from ..progress import Bar
 from ..report.actor import Actor
-from ..report.results import save_result, sorel_report
+from ..report.changes import Changes
+from ..report.reports import SorelReport
+from ..report.results import found, promise_of, save_result, sorel_report
 from ..report.store import identity
 from ..report.verdict import verdict
 from ..tune.portfolio import Portfolio, portfolio
@@ -23,7 +26,7 @@ from ..tune.systems import sorel as run_sorel
 from ..types import BadInput, WorldModel
 from ..version import __version__
 from .common import How, Options, Scale, Source, facts, known, model_of, probability, resumed
-from .results import SorelResult, read_sorel, with_log
+from .results import PathLike, SorelResult, read_sorel, with_log
 
 
 class PlanOptions(Options, total=False):
@@ -32,6 +35,7 @@ class PlanOptions(Options, total=False):
     core: Literal["linear", "gru", "none"] | None  # how the policy remembers
     candidates: Sequence[str]  # which planners compete (default: those of the scale)
     paper: bool  # the paper's own system: recurrent PPO alone
+    before: PathLike | None  # of several logs: the folder of the run on the first alone
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,20 @@ class Planning(How):
     core: Literal["linear", "gru", "none"] | None = None
     candidates: Sequence[str] = ()
     paper: bool = False
+    before: PathLike | None = None
+
+    def earlier(self, log: Log) -> SorelReport | None:
+        """The earlier run that was named; BadInput unless it learned from the first part of the log."""
+        if self.before is None:
+            return None
+        report = found(Path(self.before))
+        if not isinstance(report, SorelReport):
+            raise BadInput(f"--before {self.before}: holds no finished result of sorel")
+        if not log.parts:
+            raise BadInput("--before: goes with several logs, an earlier one and new rows")
+        if report.fingerprint not in [part.fingerprint for part in log.parts]:
+            raise BadInput(f"--before {self.before}: learned from {report.data}, which is none of the logs given")
+        return report
 
     def plans(self, scale: str, log: Log) -> tuple[Sequence[rppo.Hypers] | Portfolio, Sequence[object]]:
         """What competes, and all of its settings."""
@@ -65,6 +83,8 @@ def sorel(
 ) -> SorelResult:
     """A log in; a policy, what it will earn, and GO, NO-GO or NOT-ENOUGH-EVIDENCE out (SOReL, Algorithm 1).
 
+    A list of logs is learned from as one, and the result says what the later ones changed (`result.changes`); with
+    `before`, the folder of the run on the first, also in the promise.
     `baseline` is the return to beat (default: what the logged behaviour earned), `level` the probability that is
     asked for. `options` are those of `PlanOptions`: with a folder `out` the result is written there.
     """
@@ -76,7 +96,9 @@ def sorel(
     worlds = model_of(model)
     models = worlds.space(scale, data.data.rows)
     plans, tried = how.plans(scale, data)
-    wanted = ("sorel", worlds.name, "paper" if how.paper else "candidates", baseline, level)
+    earlier = how.earlier(data)
+    wanted = ["sorel", worlds.name, "paper" if how.paper else "candidates", baseline, level]
+    wanted += [] if earlier is None else [earlier.run]
     request = identity(data.fingerprint, seed, [*models, *tried], __version__, *wanted)
 
     def work(run: Run, bar: Bar) -> SorelResult:
@@ -84,6 +106,10 @@ def sorel(
         ruling = verdict(result.pil, result.predicted, result.behaviour, baseline, broken(data.data), level)
         run_on = facts(data, request, seed, scale, worlds, bar)
         report = sorel_report(result, ruling, baseline, level, run_on, data.columns)
+        if data.parts:
+            before = None if earlier is None else promise_of(earlier)
+            changes = Changes(parts=data.parts, now=promise_of(report), before=before)
+            report = replace(report, changes=changes)
         return SorelResult(
             **vars(report),
             policy=Actor(result.picked, data.task, report.planned.width, data.columns, result.policy.planner),

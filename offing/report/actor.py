@@ -80,9 +80,16 @@ class Actor:
         if reward is None and self.remembers and not start.all():
             warnings.warn(NO_REWARD, stacklevel=2)
         earned = np.broadcast_to(np.asarray(0.0 if reward is None else reward, np.float32), len(rows))
+        if self.remembers and not np.isfinite(earned[start == 0]).all():
+            raise BadInput("reward: not a finite number; give what the last action earned")
         memory = self.policy.begin(len(rows)) if state.memory is None else state.memory
         going = (1 - start)[:, None]
-        seen = Seen(jnp.asarray(rows), jnp.asarray(state.action * going), jnp.asarray(earned * (1 - start)), start)
+        seen = Seen(
+            jnp.asarray(rows),
+            jnp.asarray(state.action * going),
+            jnp.asarray(np.where(start > 0, 0, earned)),
+            start,
+        )
         if not deterministic and key is None:
             key = jax.random.key(int(np.random.SeedSequence().generate_state(1)[0]))
         action, memory = self._act(self.policy.params, memory, seen, None if deterministic else key)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from ..data import Behaviour
 from ..pil import Bound
 from ..value.support import Support
+from .changes import Changes
 from .jsonable import Json, key
 
 Value = bool | int | float | str | tuple[float, ...] | None  # of a hyperparameter
@@ -197,6 +198,7 @@ class SorelReport(Predicted):
     ruling: Ruling = field(metadata=key("verdict"))
     baseline: float | None
     probability: float
+    changes: Changes | None = None  # what new rows changed, where several logs were given
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,6 +23,7 @@ from ..value.estimate import ValueEstimate
 from ..value.policies import FORMS, described, same_actions
 from ..value.predictive import Predictive
 from ..wording import number
+from .changes import Promise
 from .jsonable import Json, from_json, to_json
 from .page import page
 from .reports import (
@@ -115,6 +116,20 @@ def sorel_report(
         baseline=mark,
         probability=result.predicted.returns.above(mark, stderr),
         ruling=Ruling(word=ruling.word, reasons=ruling.reasons),
+    )
+
+
+def promise_of(report: SorelReport) -> Promise:
+    """What a run promised, to be held against another's."""
+    return Promise(
+        run=report.run,
+        data=report.data,
+        rows=report.rows,
+        verdict=report.ruling.word,
+        median=report.returns.median,
+        interval=report.returns.interval,
+        level=report.returns.level,
+        pil=report.pil.total,
     )
 
 
@@ -263,6 +278,7 @@ def summary(report: SorelReport, out: Path | None = None) -> list[str]:
         f"predicted return {gained.median:,.1f}, with {gained.level:.0%} probability between {low:,.1f} and "
         f"{high:,.1f}; logged behaviour {number(report.behaviour.mean)}",
         *(f"note: {note}" for note in report.notes),
+        *(() if report.changes is None else report.changes.sentences()),
         f"verdict: {report.ruling.word}",
         *(f"  {reason}" for reason in report.ruling.reasons),
         f"{where}online samples used: {report.online_samples}",

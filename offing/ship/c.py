@@ -36,11 +36,11 @@ def identifier(text: str) -> str:
 
 def _header(program: Program, name: str, facts: dict[str, object]) -> str:
     big, amounts = name.upper(), program.values[program.action].size
-    told = "\n".join(f" *   {key}: {_comment(value)}" for key, value in facts.items())
+    about = "\n".join(f" *   {key}: {_comment(value)}" for key, value in facts.items())
     arguments = _arguments(program, name, "reward")
     begin = f"\n/* Fills the state that an episode begins with. */\nvoid {name}_begin(float state[{big}_STATE]);\n"
     return f"""/* A policy, written by offing. C99, no dependencies but the standard library.
-{told}
+{about}
  */
 #ifndef {big}_H
 #define {big}_H
@@ -85,7 +85,7 @@ def _comment(value: object) -> str:
 def _source(program: Program, name: str, refusals: list[str]) -> str:
     big = name.upper()
     constants = "\n".join(_constant(each, array) for each, array in program.constants.items())
-    told = ",\n".join(f"    {json.dumps(text)}" for text in refusals)
+    texts = ",\n".join(f"    {json.dumps(text)}" for text in refusals)
     buffers = "\n".join(
         f"    {TYPES[program.values[op.output].kind]} {op.output}[{max(1, program.values[op.output].size)}];"
         for op in program.ops
@@ -93,11 +93,8 @@ def _source(program: Program, name: str, refusals: list[str]) -> str:
     body = "\n".join(f"    {_statement(program, op)}" for op in program.ops)
     arguments = _arguments(program, name, "reward_")
     scalar = "    const float reward[1] = {reward_};\n" if program.remembers else ""
-    guard = (
-        '    if (!isfinite(reward_) && state[OFFING_STATE - 1] != 0) return "the reward is not a number";\n'
-        if program.remembers
-        else ""
-    ).replace("OFFING", big)
+    bad_reward = f"!isfinite(reward_) && state[{big}_STATE - 1] != 0"
+    guard = f"    if ({bad_reward}) return refusals[{big}_OBS];\n" if program.remembers else ""
     begin = _begin(program, name) if program.remembers else ""
     last = program.action
     give = (
@@ -115,7 +112,7 @@ def _source(program: Program, name: str, refusals: list[str]) -> str:
 {constants}
 
 static const char *const refusals[] = {{
-{told}
+{texts}
 }};
 {begin}
 const char *{name}_step({arguments}) {{

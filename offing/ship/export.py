@@ -5,24 +5,25 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from .. import __version__
 from ..data.columns import Columns, plain_columns
-from ..report.jsonable import to_json
+from ..report.reports import Predicted, SorelReport
 from ..report.results import found, load_with_columns
 from ..report.store import pack, write
-from ..types import BadInput, Box, Discrete, Policy
+from ..types import Array, BadInput, Box, Discrete, Policy
 from .c import c_files, identifier
 from .onnx import onnx_model
 from .program import FORMAT, VERSION, Program
 from .trace import stepper, trace
 
 FORMATS = ("onnx", "numpy", "stablehlo", "c")
-Asked = tuple[np.ndarray, np.ndarray]  # what was done, and the state after it
+Decision = tuple[np.ndarray, np.ndarray]  # what was done, and the state after it
 STEPS = 64  # of random inputs that an export is checked at before it is written
 NEAR = 1e-5  # of the actions' range: how far an amount may be from the policy's
 
@@ -39,21 +40,31 @@ class Shipment(NamedTuple):
     @property
     def described(self) -> dict[str, object]:
         """As JSON, all but the constants."""
-        return {
-            "format": FORMAT,
-            "version": VERSION,
-            "about": self.about,
-            "columns": self.columns.to_json(),
-            "program": self.program.to_json(),
-        }
+        return {**self._about, "program": self.program.to_json()}
+
+    @property
+    def beside(self) -> dict[str, object]:
+        """As JSON, what goes with a program that is written in another way."""
+        return {**self._about, "initial": self.program.initial.tolist(), "refusals": self.refusals}
+
+    @property
+    def _about(self) -> dict[str, object]:
+        return {"format": FORMAT, "version": VERSION, "about": self.about, "columns": self.columns.to_json()}
+
+    @property
+    def refusals(self) -> list[str]:
+        """What is answered to a number that is not finite, by its place."""
+        return self.program.refusals(self.columns.names)
 
 
 def shipment(folder: Path) -> Shipment:
     """The policy that `offing sorel` or `torel` left in a folder, ready to be written."""
     policy, task, width, columns = load_with_columns(folder)
     columns = columns if columns.obs else plain_columns(width, task.actions)
-    plain = to_json(found(folder))
-    return shipped(policy, width, task.actions, columns, about(cast(dict[str, Any], plain)), str(folder))
+    report = found(folder)
+    if report is None:
+        raise BadInput(f"{folder}: holds no finished result")
+    return shipped(policy, width, task.actions, columns, about(report), str(folder))
 
 
 def shipped(
@@ -63,20 +74,19 @@ def shipped(
     return Shipment(policy, actions, trace(policy, width, actions, name), columns, about)
 
 
-def about(report: dict[str, Any]) -> dict[str, object]:
+def about(report: Predicted) -> dict[str, object]:
     """What a run says of its policy, in a few words and numbers."""
-    earned = report.get("return") or {}
     return {
         "offing": __version__,
-        "system": report.get("system"),
-        "planner": report.get("policy", {}).get("planner"),
-        "data": report.get("data"),
-        "fingerprint": report.get("fingerprint"),
-        "run": report.get("run"),
-        "verdict": (report.get("verdict") or {}).get("word"),
-        "predicted return": earned.get("median"),
-        "interval": earned.get("interval"),
-        "level": earned.get("level"),
+        "system": report.system,
+        "planner": report.planned.planner,
+        "data": report.data,
+        "fingerprint": report.fingerprint,
+        "run": report.run,
+        "verdict": report.ruling.word if isinstance(report, SorelReport) else None,
+        "predicted return": report.returns.median,
+        "interval": list(report.returns.interval),
+        "level": report.returns.level,
     }
 
 
@@ -110,14 +120,13 @@ def _onnx(sent: Shipment) -> dict[str, bytes]:
     try:
         import onnxruntime  # pyright: ignore[reportMissingImports]
 
-        rest = {key: value for key, value in sent.described.items() if key != "program"}
-        content = onnx_model(sent.program, {"offing": json.dumps(rest)})
+        content = onnx_model(sent.program, {"offing": json.dumps(sent.beside)})
     except ImportError as error:
         raise BadInput(f"--to onnx: {error.name} is not installed: pip install 'offing[onnx]'") from None
     session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
     remembers = sent.program.remembers
 
-    def ask(obs: np.ndarray, reward: np.ndarray, state: np.ndarray) -> Asked:
+    def ask(obs: np.ndarray, reward: np.ndarray, state: np.ndarray) -> Decision:
         given = {"obs": obs[None], "reward": reward[None], "state": state[None]}
         made: Any = session.run(None, given if remembers else {"obs": obs[None]})
         return made[0][0], made[1][0] if remembers else state
@@ -130,31 +139,40 @@ def _stablehlo(sent: Shipment) -> dict[str, bytes]:
     from jax import export as exporter
 
     step, initial = stepper(sent.policy, sent.program.width, sent.actions)
-    pieces = (sent.program.width,), (), initial.shape
+    remembers = sent.program.remembers
+
+    def refused(obs: Array, reward: Array, state: Array) -> Array:
+        bad = ~jnp.isfinite(obs)
+        if remembers:
+            bad = jnp.append(bad, ~jnp.isfinite(reward) & (state[-1] != 0))
+        return jnp.where(bad.any(), jnp.argmax(bad), -1)
+
+    def whole(obs: Array, reward: Array, state: Array) -> tuple[Array, Array, Array]:
+        return *step(obs, reward, state), refused(obs, reward, state)
+
+    def alone(obs: Array) -> tuple[Array, Array]:
+        action, _, why = whole(obs, jnp.zeros(()), jnp.asarray(initial))
+        return action, why
+
+    pieces = ((sent.program.width,), (), initial.shape) if remembers else ((sent.program.width,),)
     shapes = [jax.ShapeDtypeStruct(shape, np.float32) for shape in pieces]
-    if sent.program.remembers:
-        made = exporter.export(jax.jit(step), platforms=("cpu", "cuda", "tpu"))(*shapes)
-    else:
-        alone = lambda obs: step(obs, np.float32(0), initial)[0]
-        made = exporter.export(jax.jit(alone), platforms=("cpu", "cuda", "tpu"))(shapes[0])
-    rest = {key: value for key, value in sent.described.items() if key != "program"}
-    rest["initial"] = sent.program.initial.tolist()
+    run = jax.jit(whole) if remembers else jax.jit(alone)
+    made = exporter.export(run, platforms=("cpu", "cuda", "tpu"))(*shapes)
     return {
         "policy.stablehlo": bytes(made.serialize()),
         "policy.mlir": made.mlir_module().encode(),
-        "policy.json": json.dumps(rest, indent=1).encode(),
+        "policy.json": json.dumps(sent.beside, indent=1).encode(),
     }
 
 
 def _c(sent: Shipment) -> dict[str, bytes]:
     names, acted = sent.columns.names, sent.columns.action_names
     facts = {**sent.about, "observation": list(names), "action": list(acted), "columns": sent.columns.to_json()}
-    refusals = [f"column {name!r}, row 0: not a finite number" for name in names]
-    header, source = c_files(sent.program, identifier("policy"), facts, refusals)
+    header, source = c_files(sent.program, identifier("policy"), facts, sent.refusals)
     return {"policy.h": header.encode(), "policy.c": source.encode()}
 
 
-def check(sent: Shipment, ask: Callable[..., Asked], what: str) -> None:
+def check(sent: Shipment, ask: Callable[..., Decision], what: str) -> None:
     """BadInput unless what was made does as the policy does, at random inputs step after step."""
     step, initial = stepper(sent.policy, sent.program.width, sent.actions)
     step = jax.jit(step)

@@ -1,6 +1,9 @@
 """A Program as an ONNX graph, rows side by side: every array that hangs on an input has an axis B in front.
 
-obs [B, S] (, reward [B], state [B, N])  ->  action [B, A] or [B] (, next_state [B, N])
+obs [B, S] (, reward [B], state [B, N])  ->  action [B, A] or [B] (, next_state [B, N]), refused [B]
+
+A graph cannot raise, so `refused` is -1, or the place of the number that is not finite: the metadata have the
+words for each (`refusals`), which are those that `offing` itself refuses it with.
 """
 
 from __future__ import annotations
@@ -50,12 +53,14 @@ def onnx_model(program: Program, metadata: dict[str, str]) -> bytes:
     for name, source in last.items():
         if source is not None:
             graph.leave(name, source)
+    graph.refuse()
     axes = lambda name: ["B", *program.values[name].shape]
     ins = [helper.make_tensor_value_info(name, TensorProto.FLOAT, axes(name)) for name in program.inputs]
     action = TensorProto.FLOAT if program.choices is None else TensorProto.INT64
     outs = [helper.make_tensor_value_info("action", action, axes(program.action))]
     if program.next_state is not None:
         outs.append(helper.make_tensor_value_info("next_state", TensorProto.FLOAT, axes("state")))
+    outs.append(helper.make_tensor_value_info("refused", TensorProto.INT64, ["B"]))
     made = helper.make_graph(graph.nodes, "policy", ins, outs, graph.tensors)
     model = helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="offing")
     model.ir_version = IR
@@ -102,6 +107,32 @@ class _Graph:
         else:
             self.node("Identity", [source], name)
 
+    def refuse(self) -> None:
+        """The output `refused`: of every row, the place of the first number that cannot be used, or -1."""
+        from onnx import TensorProto
+
+        bad = self.bad("obs")
+        if self.program.remembers:
+            last = self.numbers([len(self.program.initial) - 1])
+            on = self.node(
+                "Squeeze", [self.node("Gather", ["state", last], "on", axis=1), self.numbers([1])], "is_on"
+            )
+            paid = self.node(
+                "And", [self.bad("reward"), self.node("Cast", [on], "on_bool", to=TensorProto.BOOL)], "paid"
+            )
+            column = self.node("Unsqueeze", [paid, self.numbers([1])], "paid_column")
+            bad = self.node("Concat", [bad, column], "all_bad", axis=1)
+        number = self.node("Cast", [bad], "bad_number", to=TensorProto.INT32)
+        some = self.node("ReduceMax", [number, self.numbers([1])], "some_bad", keepdims=0)
+        at = self.node("ArgMax", [number], "bad_at", axis=1, keepdims=0)
+        none = self.tensor("none_bad", np.asarray(-1, np.int64))
+        self.node("Where", [self.node("Cast", [some], "is_bad", to=TensorProto.BOOL), at, none], "refused")
+
+    def bad(self, name: str) -> str:
+        """Which numbers of an input are not finite."""
+        parts = [self.node(kind, [name], f"{name}_{kind}") for kind in ("IsNaN", "IsInf")]
+        return self.node("Or", parts, f"{name}_bad")
+
     def repeated(self, name: str) -> str:
         """A constant, once for every row."""
         shape = self.program.values[name].shape
@@ -141,10 +172,9 @@ class _Graph:
         elif kind in FIND:
             from onnx import TensorProto
 
-            found = self.node(
-                FIND[kind], list(op.inputs), self.fresh("at"), axis=_list(op, "axes")[0] + 1, keepdims=0
-            )
-            self.node("Cast", [found], made, to=TensorProto.INT32)
+            axis = _list(op, "axes")[0] + 1
+            at = self.node(FIND[kind], list(op.inputs), self.fresh("at"), axis=axis, keepdims=0)
+            self.node("Cast", [at], made, to=TensorProto.INT32)
         else:
             self.moved(op)
 
@@ -164,8 +194,8 @@ class _Graph:
         number = self.node("Cast", [op.inputs[0]], self.fresh("number"), to=TensorProto.FLOAT)
         axes = self.numbers([axis + 1 for axis in _list(op, "axes")])
         kind = "ReduceMax" if op.kind == "any" else "ReduceMin"
-        found = self.node(kind, [number, axes], self.fresh("found"), keepdims=0)
-        self.node("Cast", [found], op.output, to=TensorProto.BOOL)
+        reduced = self.node(kind, [number, axes], self.fresh("reduced"), keepdims=0)
+        self.node("Cast", [reduced], op.output, to=TensorProto.BOOL)
 
     def dot(self, op: Op) -> None:
         """Rows are an axis of the left side; where the right hangs on inputs too, each row has its own product."""
@@ -176,8 +206,8 @@ class _Graph:
             self.node("MatMul", [left, right], op.output)
             return
         wide = self.node("Reshape", [left, self.numbers([-1, 1, *shape])], self.fresh("wide"))
-        found = self.node("MatMul", [wide, right], self.fresh("found"))
-        self.node("Squeeze", [found, self.numbers([1])], op.output)
+        product = self.node("MatMul", [wide, right], self.fresh("product"))
+        self.node("Squeeze", [product, self.numbers([1])], op.output)
 
     def moved(self, op: Op) -> None:
         """Operations that move numbers about."""
@@ -207,6 +237,6 @@ class _Graph:
 
 
 def _list(op: Op, name: str) -> list[int]:
-    found = op.attributes[name]
-    assert isinstance(found, list)
-    return found
+    values = op.attributes[name]
+    assert isinstance(values, list)
+    return values

@@ -16,6 +16,7 @@ Operations are numpy's, with its rules of broadcasting. `KINDS` lists them all, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,6 +29,7 @@ REDUCE = ("sum", "max", "min", "any", "all", "argmax", "argmin")
 SHAPE = ("reshape", "broadcast", "transpose", "concat", "slice", "cast")
 KINDS = (*UNARY, *BINARY, *REDUCE, *SHAPE, "dot", "where")
 FORMAT, VERSION = "offing-policy", 1
+BAD_REWARD = "reward: not a finite number; give what the last action earned"
 Attributes = dict[str, int | str | list[int]]
 
 
@@ -72,6 +74,11 @@ class Program:
     def width(self) -> int:
         """Numbers of an observation."""
         return self.values["obs"].size
+
+    def refusals(self, names: Sequence[str]) -> list[str]:
+        """What is refused by its place in the observation, where a number is not finite; the reward comes last."""
+        texts = [f"column {name!r}, row 0: not a finite number" for name in names]
+        return [*texts, BAD_REWARD] if self.remembers else texts
 
     def to_json(self) -> dict[str, object]:
         """All but the constants, which are arrays."""
