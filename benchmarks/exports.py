@@ -34,7 +34,7 @@ from offing.types import BadInput, Discrete
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "runtime"))
 
-import offing_runtime
+import offing_runtime  # pyright: ignore[reportMissingImports]
 
 LOGS = ("offing:pendulum", "offing:cartpole", "offing:coldstore")
 NEAR = 1e-5
@@ -118,10 +118,10 @@ def by_onnx(sent: Shipment, folder: Path) -> Decide:
         if sent.program.remembers:
             held = initial if state is None else state
             given |= {"reward": np.array([reward], np.float32), "state": held[None]}
-        action, *after, refused = session.run(None, given)
-        if refused[0] >= 0:
-            raise BadInput(described["refusals"][refused[0]])
-        return np.asarray(action)[0], np.asarray(after[0])[0] if after else None
+        action, *after, refused = (np.asarray(out)[0] for out in session.run(None, given))
+        if refused >= 0:
+            raise BadInput(described["refusals"][int(refused)])
+        return action, after[0] if after else None
 
     return decide
 
