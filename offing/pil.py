@@ -24,6 +24,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from .compiling import compiled
 from .posterior.walk import moments_of
 from .trees import predict
 from .types import Array, Dataset, Memory, Posterior, Transition
@@ -142,7 +143,7 @@ def evenly(data: Dataset, most: int = MOST) -> np.ndarray:
     return np.unique(np.linspace(0, data.rows - 1, min(most, data.rows)).astype(int))
 
 
-@jax.jit
+@compiled
 def expect(posterior: Posterior, memory: Memory, rows: Transition) -> tuple[Array, Array]:
     """Mean and standard deviation of every world's prediction of logged steps [M, N, D]."""
     ask = lambda theta: moments_of(posterior)(theta, memory, rows.obs, rows.action, rows.next_obs, rows.done)

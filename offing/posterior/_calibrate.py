@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..compiling import compiled
 from ..types import Array, Dataset, Posterior
 from ._kinds import Block, Kinds, targets
 from ._world import SURE, Chance, Expect, Theta
@@ -28,7 +30,7 @@ class Thoughts(NamedTuple):
     chosen: tuple[Array, ...]  # of each choice, the probabilities of its values [N, K]
 
 
-@jax.jit(static_argnames=("expect",))
+@partial(compiled, static_argnames="expect")
 def _thoughts(theta: Theta, expect: Expect, memory: Any, rows: tuple[Array, ...]) -> Thoughts:
     world, (obs, action, after, reward, done) = expect.world, rows
 
@@ -138,7 +140,7 @@ def _sure(fold: Posterior, data: Dataset, memory: Any) -> float:
     return CERTAINTIES[int(np.argmin(loss))]
 
 
-@jax.jit(static_argnames=("expect",))
+@partial(compiled, static_argnames="expect")
 def _logits_of(theta: Theta, expect: Expect, memory: Any, obs: Array, action: Array) -> Array:
     p = jax.vmap(expect, (0, None, None, None))(theta, memory, obs, action).terminated
     return jnp.log(p + 1e-12) - jnp.log1p(-p + 1e-12)

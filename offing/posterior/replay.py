@@ -7,12 +7,14 @@ judged by the error of the worlds' mean against their spread, and by the continu
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..compiling import compiled
 from ..types import Array, Dataset, Key, Memory, Posterior
 from .walk import Place, fixed
 
@@ -49,7 +51,7 @@ def segments(held: Dataset, longest: int, count: int, seed: int) -> tuple[np.nda
     return firsts, run[firsts]
 
 
-@jax.jit(static_argnames=("draws",))
+@partial(compiled, static_argnames="draws")
 def _rerun(
     key: Key, posterior: Posterior, obs: Array, memory: Memory, actions: Array, draws: int
 ) -> tuple[Array, Array]:

@@ -13,12 +13,13 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..compiling import options
 from ..types import BadInput
 from .engine import Coming, Engine, Groups, Work, first_first, fitting, memory
 
@@ -73,9 +74,10 @@ def _run(work: Work, groups: Groups, args: tuple[Any, ...]) -> Coming:
     with _session():
         ray = _library()
         task = ray.remote(_serve).options(max_retries=RETRIES, **_needs())
-        told = {name: getattr(jax.config, name) for name in SHARED if hasattr(jax.config, name)}
+        config = {name: getattr(jax.config, name) for name in SHARED if hasattr(jax.config, name)}
+        machine = Machine(config, options("cpu"))
         shared = [ray.put(work), ray.put(pack(args))]  # a list: Ray passes references on, not contents
-        pending = {task.remote(told, shared, chunk.stacked): chunk for chunk in first_first(groups)}
+        pending = {task.remote(machine, shared, chunk.stacked): chunk for chunk in first_first(groups)}
         try:
             while pending:
                 ready = ray.wait(list(pending), num_returns=1)[0][0]
@@ -159,19 +161,27 @@ def unpack(tree: Any) -> Any:
 _served: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {}  # the latest sweep alone
 
 
-def _serve(told: dict[str, Any], shared: list[Any], stacked: Any) -> list[np.ndarray]:
+class Machine(NamedTuple):
+    """What decides numbers beside the work itself, as the process has it that asks."""
+
+    config: dict[str, Any]  # of JAX
+    on_cpu: tuple[tuple[str, bool | int], ...]  # the compiler's options there
+
+
+def _serve(machine: Machine, shared: list[Any], stacked: Any) -> list[np.ndarray]:
     """The leaves of what one chunk comes to: [width, ...] each."""
     name = shared[0].hex()
     if name not in _served:
-        for setting, value in told.items():  # before the first array
+        for setting, value in machine.config.items():  # before the first array
             if getattr(jax.config, setting, value) != value:
                 jax.config.update(setting, value)
         _served.clear()
         run, args = _library().get(shared)
-        compiled = jax.jit(jax.vmap(run, in_axes=(0, *[None] * len(args))))
-        _served[name] = (compiled, jax.device_put(unpack(args)))
+        quickly = dict(machine.on_cpu) if jax.default_backend() == "cpu" else None
+        work_on = jax.jit(jax.vmap(run, in_axes=(0, *[None] * len(args))), compiler_options=quickly)
+        _served[name] = (work_on, jax.device_put(unpack(args)))
     for leaf in jax.tree.leaves(stacked):
         if dataclasses.is_dataclass(leaf):  # it came by value, and this process does not know it as a tree
             raise BadInput(f"{type(leaf).__name__}: workers cannot import it; define it in a module, not a script")
-    compiled, args = _served[name]
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(compiled(stacked, *args))]
+    work_on, args = _served[name]
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(work_on(stacked, *args))]

@@ -20,6 +20,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
+from ..compiling import compiled
 from ..hypers import stack
 from ..types import BadInput
 
@@ -77,7 +78,7 @@ def fitting(count: int, bytes_each: int, space: int) -> int:
 @cache
 def program(work: Work, fixed: int) -> Callable[..., Any]:
     """The function over a stack of settings, compiled; the `fixed` arguments after them are shared."""
-    return jax.jit(jax.vmap(work, in_axes=(0, *[None] * fixed)))
+    return compiled(jax.vmap(work, in_axes=(0, *[None] * fixed)))
 
 
 def first_first(groups: Groups) -> list[Chunk]:
@@ -90,8 +91,8 @@ def first_first(groups: Groups) -> list[Chunk]:
 
 def _run_here(work: Work, groups: Groups, args: tuple[Any, ...]) -> Coming:
     """On a CPU as many chunks side by side as there are cores, elsewhere one after the other."""
-    compiled = program(work, len(args))  # here, since threads that ask a cold cache at once each make their own
-    one = lambda chunk: (chunk, chunk.leaves(compiled(chunk.stacked, *args)))
+    work_on = program(work, len(args))  # here, since threads that ask a cold cache at once each make their own
+    one = lambda chunk: (chunk, chunk.leaves(work_on(chunk.stacked, *args)))
     order = first_first(groups)
     workers = (os.cpu_count() or 1) if jax.default_backend() == "cpu" else 1
     with ThreadPoolExecutor(workers) as pool:
@@ -130,11 +131,11 @@ def _stop(tasks: Sequence[Future[Done]]) -> None:
 def _over_devices(work: Work, groups: Groups, args: tuple[Any, ...]) -> Coming:
     """Chunk after chunk, each cut along its settings into as many parts as there are devices."""
     mesh = Mesh(np.asarray(jax.local_devices()), ("settings",))
-    compiled = _cut(work, len(args), mesh)
+    work_on = _cut(work, len(args), mesh)
     args = jax.device_put(args, NamedSharding(mesh, P()))
     apart = NamedSharding(mesh, P("settings"))
     for chunk in first_first(groups):
-        yield chunk, chunk.leaves(compiled(jax.device_put(chunk.stacked, apart), *args))
+        yield chunk, chunk.leaves(work_on(jax.device_put(chunk.stacked, apart), *args))
 
 
 @cache
@@ -142,7 +143,7 @@ def _cut(work: Work, fixed: int, mesh: Mesh) -> Callable[..., Any]:
     """The program of which every device runs its own settings, without a word to the others."""
     each = jax.vmap(work, in_axes=(0, *[None] * fixed))
     specs = (P("settings"), *[P()] * fixed)
-    return jax.jit(jax.shard_map(each, mesh=mesh, in_specs=specs, out_specs=P("settings"), check_vma=False))
+    return compiled(jax.shard_map(each, mesh=mesh, in_specs=specs, out_specs=P("settings"), check_vma=False))
 
 
 def _width_over_devices(count: int, bytes_each: int, most: int) -> int:

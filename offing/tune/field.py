@@ -18,6 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
+from ..compiling import compiled
 from ..data.dataset import laid_out
 from ..hypers import asdict
 from ..planner import Planned
@@ -189,4 +190,4 @@ def _apart(policy: Policy, obs: Array, action: Array, reward: Array, alive: Arra
     return jnp.sum(off * alive) / jnp.maximum(jnp.sum(alive), 1)
 
 
-_distance = jax.jit(_apart, static_argnames="actions")
+_distance = compiled(_apart, static_argnames="actions")

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
 
+from ..compiling import compiled
 from ..nets import mlp, mlp_init
 from ..optim import Learner, adam, descend, start
 from ..types import Array, Box, Dataset, Discrete, Key, Task
@@ -71,7 +72,7 @@ def _parts(unit_of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.flatnonzero(~out), rng.permutation(np.flatnonzero(out))
 
 
-@partial(jax.jit, static_argnames="actions")
+@partial(compiled, static_argnames="actions")
 def _fit(
     key: Key, hypers: Training, obs: Array, action: Array, tables: Any, actions: Box | Discrete
 ) -> tuple[Any, Array, Array]:
@@ -102,7 +103,7 @@ def _fit(
     return kept, lowest, best
 
 
-@partial(jax.jit, static_argnames="actions")
+@partial(compiled, static_argnames="actions")
 def _read(net: Any, obs: Array, action: Array, actions: Box | Discrete) -> Array:
     one = lambda row: log_likelihood(net, row[0], row[1], actions)
     return jax.lax.map(one, (obs, action), batch_size=BLOCK)

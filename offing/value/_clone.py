@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..compiling import compiled
 from ..hypers import hypers
 from ..nets import mlp, mlp_init
 from ..optim import Learner, adam, cosine, descend, start
@@ -64,7 +65,7 @@ def clone(key: Key, hypers: Hypers, data: Dataset, task: Task, parts: list[np.nd
     return Clone(net, code, mean, std)
 
 
-@partial(jax.jit, static_argnames=("count", "actions"))
+@partial(compiled, static_argnames=("count", "actions"))
 def _fit(key: Key, hypers: Hypers, seen: Any, held: Any, count: int, actions: Box | Discrete) -> tuple[Any, Array]:
     k1, k2 = jax.random.split(key)
     outputs = actions.n if isinstance(actions, Discrete) else 2 * actions.width

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from ..compiling import compiled
 from ..hypers import hypers
 from ..nets import mlp, mlp_init, tower
 from ..optim import Learner, adam, descend, start
@@ -102,7 +103,7 @@ class Now(NamedTuple):
     clipped: Array  # [P]
 
 
-@partial(jax.jit, static_argnames="actions")
+@partial(compiled, static_argnames="actions")
 def fit(
     key: Key,
     hypers: Hypers,
@@ -214,7 +215,7 @@ def remaining(curve: Array, number: Array, hypers: Hypers, discount: Array) -> A
     return jnp.abs(at(WINDOW) - at(2 * WINDOW)) / jnp.maximum(shrink, 1e-12)
 
 
-@partial(jax.jit, static_argnames=("actions", "sampled"))
+@partial(compiled, static_argnames=("actions", "sampled"))
 def read(
     key: Key, critics: Any, pool: Policy, scale: Scale, obs: Array, actions: Box | Discrete, sampled: bool
 ) -> Array:
@@ -230,7 +231,7 @@ def read(
     return jax.lax.map(each, jax.random.split(key, DRAWS)).mean(0)
 
 
-@partial(jax.jit, static_argnames=("actions", "sampled"))
+@partial(compiled, static_argnames=("actions", "sampled"))
 def bellman(
     key: Key, critics: Any, pool: Policy, scale: Scale, rows: Rows, discount: Array, actions: Any, sampled: bool
 ) -> Array:

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..compiling import compiled
 from ..data.dataset import laid_out
 from ..types import Array, BadInput, Box, Dataset, Discrete, Key, Policy, Seen, Task
 from ._critic import value_of
@@ -91,7 +92,7 @@ def follow(
     return Way(logp, jnp.moveaxis(q, 1, 0), jnp.moveaxis(v_next, 1, 0), v_first)
 
 
-@partial(jax.jit, static_argnames="actions")
+@partial(compiled, static_argnames="actions")
 def follow_all(key: Key, hypers: Any, pool: Policy, log: Any, scale: Scale, critics: Any, actions: Any) -> Way:
     each = lambda policy, critics: follow(key, hypers, policy, log, scale, critics, actions)
     return jax.vmap(each, (0, None if critics is None else 0))(pool, critics)

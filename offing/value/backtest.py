@@ -21,6 +21,7 @@ import jax.numpy as jnp
 import numpy as np
 from scipy import stats
 
+from ..compiling import compiled
 from ..data.dataset import runs
 from ..pil import PIL
 from ..posterior.walk import Place, fixed, memories
@@ -178,7 +179,7 @@ def _block(
     return Block(fold, int(block[0]), int(block[-1]), len(block), float(logged.mean()), estimate)
 
 
-@partial(jax.jit, static_argnames="copies")
+@partial(compiled, static_argnames="copies")
 def along(key: Key, worlds: Posterior, cloned: Clone, case: Case, copies: int) -> Array:
     """Returns [M, E, copies] of the clone in every world, from each episode's start and with its block's code."""
     shape = (worlds.members, case.starts.shape[0] * copies)

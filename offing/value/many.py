@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..compiling import compiled
 from ..pil import PIL
 from ..types import Array, Dataset, Key, Policy, Posterior
 from ._foreign import is_foreign, is_host, living
@@ -72,7 +73,7 @@ def _parted(index: list[int], posterior: Posterior, copies: int) -> list[list[in
     return [index[i : i + step] for i in range(0, len(index), step)]
 
 
-@partial(jax.jit, static_argnames=("copies", "sampled", "path"))
+@partial(compiled, static_argnames=("copies", "sampled", "path"))
 def _together(key: Key, pool: Policy, posterior: Posterior, copies: int, sampled: bool, path: bool) -> Any:
     return jax.vmap(lambda policy: rollouts(key, policy, posterior, copies, sampled, path))(pool)
 
@@ -97,10 +98,10 @@ def _host(tree: Any) -> Any:
 # ---- somebody's functions
 
 
-_begun = jax.jit(begun, static_argnames="copies")
-_moved = jax.jit(jax.vmap(moved, in_axes=(None, None, 0, 0, None)))
-_acted = jax.jit(lambda policy, memory, seen: policy.act(policy.params, memory, seen, None))
-_ended = jax.jit(jax.vmap(ended, in_axes=(None, 0)))
+_begun = compiled(begun, static_argnames="copies")
+_moved = compiled(jax.vmap(moved, in_axes=(None, None, 0, 0, None)))
+_acted = compiled(lambda policy, memory, seen: policy.act(policy.params, memory, seen, None))
+_ended = compiled(jax.vmap(ended, in_axes=(None, 0)))
 
 
 def side_by_side(

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..compiling import compiled
 from ..data import behaviour
 from ..pil import PIL
 from ..posterior.walk import Place, fixed, memories
@@ -111,9 +112,9 @@ def ended(posterior: Posterior, walk: Walk) -> Rollouts:
     return sums._replace(clipped=sums.clipped / sums.lengths, guarded=share)
 
 
-_rollouts = jax.jit(rollouts, static_argnames=("copies", "sampled", "path"))
-_begun = jax.jit(begun, static_argnames="copies")
-_moved = jax.jit(moved)
+_rollouts = compiled(rollouts, static_argnames=("copies", "sampled", "path"))
+_begun = compiled(begun, static_argnames="copies")
+_moved = compiled(moved)
 
 
 def hosted(

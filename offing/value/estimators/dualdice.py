@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ...compiling import compiled
 from ...hypers import hypers
 from ...nets import mlp, mlp_init
 from ...types import Array, Box, Dataset, Discrete, Key, Policy, Task
@@ -85,7 +86,7 @@ def saddle(
     return inside - (1 - discount) * jnp.mean(first_weight * mlp(nets.nu, first)[..., 0])
 
 
-@partial(jax.jit, static_argnames="actions")
+@partial(compiled, static_argnames="actions")
 def fit(
     key: Key, hypers: Hypers, pool: Policy, sample: Sample, actions: Box | Discrete
 ) -> tuple[Any, Array, Array]:
