@@ -240,14 +240,8 @@ def sample(command: Sample) -> int:
     from .data import sample_file
     from .door.common import writable
     from .report.store import write
-    from .types import BadInput
 
-    name, content = sample_file(command.name)
-    path = Path(name) if command.out is None else command.out
-    if path.suffix != Path(name).suffix:
-        raise BadInput(f"{path}: the sample is a {Path(name).suffix} file; give --out a name that ends so")
-    if path.exists() and (path.is_dir() or path.read_bytes() != content):
-        raise BadInput(f"{path}: is there already, and holds something else; give another name by --out")
+    path, content = sample_file(command.name, command.out)
     writable(path.parent)
     write(path, content)
     print(f"{path}: written; `offing inspect {path}` says what is in it")

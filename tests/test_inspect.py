@@ -10,8 +10,11 @@ import pytest
 import offing
 from offing.__main__ import main
 from offing.data import behaviour, broken
+from offing.data.facts import Copies, Facts
 from offing.data.inspect import SAMPLE, inspect
 from offing.report import inspection
+from offing.report.inspection_figures import pictures
+from offing.report.jsonable import from_json, to_json
 
 VOID = {"meta", "br", "path", "use"}
 WIDTH = 4
@@ -49,8 +52,8 @@ def driven(which, noise=0.0):
     """Each episode by the controller that `which` names for it."""
 
     def act(episode, obs, key):
-        told = np.einsum("es,esa->ea", obs, GAINS[which(episode)])
-        return np.tanh(2 * told) + noise * key.normal(size=told.shape)
+        mean = np.einsum("es,esa->ea", obs, GAINS[which(episode)])
+        return np.tanh(2 * mean) + noise * key.normal(size=mean.shape)
 
     return act
 
@@ -94,9 +97,9 @@ LOGS = {
     "many controllers": (lambda: roll(MANY), "SOReL", "episodes differ in how they act"),
     "one with much noise": (lambda: roll(NOISY), "SOReL", "episodes act alike on the whole"),
     "uniform": (lambda: roll(UNIFORM), "SOReL", "the state explains"),
-    "choices by one": (lambda: chosen(roll(UNIFORM)), "TOReL", "foretells 9\\d%"),
+    "choices by one": (lambda: chosen(roll(UNIFORM)), "TOReL", "predicts 9\\d%"),
     "choices by two": (lambda: chosen(roll(UNIFORM), second=2), "TOReL", "2 controllers that take turns"),
-    "choices with chance": (lambda: chosen(roll(UNIFORM), 0.3), "SOReL", "foretells 6\\d% of the choices"),
+    "choices with chance": (lambda: chosen(roll(UNIFORM), 0.3), "SOReL", "predicts 6\\d% of the choices"),
     "few episodes": (lambda: roll(UNIFORM, 20), "TOReL", "1,200 rows in 20 episodes; from 25 on"),
     "few rows": (lambda: roll(UNIFORM, 30, 20), "TOReL", "takes 1,000 or more"),
     "a bag": (lambda: bag(2000), "TOReL", "no episodes"),
@@ -111,24 +114,24 @@ LOGS = {
 @pytest.mark.parametrize("name", LOGS)
 def test_the_answer_suits_how_the_log_was_made(name):
     make, system, why = LOGS[name]
-    found = inspect(offing.load(make()))
-    assert found["answer"]["system"] == system, found["answer"]
-    assert re.search(why, " ".join(found["answer"]["reasons"])), found["answer"]
-    assert json.loads(json.dumps(found, allow_nan=False)) == json.loads(json.dumps(found))
-    read(inspection.page(found))
-    assert len(list(inspection.printed(found))) == 4
-    assert inspection.summary(found)
+    facts = inspect(offing.load(make()))
+    assert facts.answer.system == system, facts.answer
+    assert re.search(why, " ".join(facts.answer.reasons)), facts.answer
+    assert from_json(Facts, json.loads(json.dumps(to_json(facts), allow_nan=False))) == facts
+    read(inspection.page(facts))
+    assert len(list(inspection.printed(facts))) == 4  # of a log that is no table
+    assert inspection.summary(facts)
 
 
 @pytest.mark.parametrize("name", ["offing:pendulum", "offing:cartpole"])
 def test_the_samples_are_diverse(name):
-    found = inspect(offing.load(name))
-    assert found["answer"]["system"] == "SOReL"
-    assert all("? Yes: " in reason for reason in found["answer"]["reasons"])
+    facts = inspect(offing.load(name))
+    assert facts.answer.system == "SOReL"
+    assert all("? Yes: " in reason for reason in facts.answer.reasons)
 
 
 def warnings_of(log):
-    return " ".join(inspect(offing.load(log))["answer"]["warnings"])
+    return " ".join(inspect(offing.load(log)).answer.warnings)
 
 
 def test_what_is_odd_is_told():
@@ -157,14 +160,14 @@ def test_what_is_odd_is_told():
 def test_copies_of_rows_and_of_episodes_are_counted():
     log = roll(UNIFORM, 40)
     double = {n: np.concatenate([c, c + 100 * (n == "episode")]) if np.ndim(c) else c for n, c in log.items()}
-    found = inspect(offing.load(double))
-    assert found["copies"] == {"exact": 0.5, "near": 0.5, "episodes": 40}
-    assert "40 episodes are copies" in " ".join(found["answer"]["warnings"])
+    facts = inspect(offing.load(double))
+    assert facts.copies == Copies(0.5, 0.5, 40, 0)
+    assert "40 episodes are copies" in " ".join(facts.answer.warnings)
     nudged = {**double, "reward": double["reward"] + np.float32(1e-5) * (double["episode"] >= 100)}
-    found = inspect(offing.load(nudged))
-    assert found["copies"]["exact"] < 0.05
-    assert found["copies"]["near"] > 0.45
-    assert inspect(offing.load(log))["copies"] == {"exact": 0.0, "near": 0.0, "episodes": 0}
+    facts = inspect(offing.load(nudged))
+    assert facts.copies.exact < 0.05
+    assert facts.copies.near > 0.45
+    assert inspect(offing.load(log)).copies == Copies(0.0, 0.0, 0, 0)
 
 
 @pytest.mark.parametrize("name", ["offing:pendulum", "offing:cartpole"])
@@ -172,43 +175,45 @@ def test_numbers_agree_with_plain_loops(name, monkeypatch):
     log = offing.load(name, 3000, 1)
     whole = inspect(log)
     monkeypatch.setattr("offing.data._glance.CELLS", 100)  # many chunks, the same numbers
-    found = inspect(log)
-    data, told = log.data, found["episodes"]
+    facts = inspect(log)
+    data, episodes = log.data, facts.episodes
+    assert episodes is not None
     rows = slice(0, data.rows)
     episode, reward = np.asarray(data.episode)[rows], np.asarray(data.steps.reward, np.float64)[rows]
     units = [np.flatnonzero(episode == e) for e in np.unique(episode)]
-    assert told["count"] == len(units)
-    assert np.isclose(told["returns"]["mean"], np.mean([reward[u].sum() for u in units]))
+    assert episodes.count == len(units)
+    assert np.isclose(episodes.returns.mean, np.mean([reward[u].sum() for u in units]))
     weighed = [np.sum(reward[u] * log.task.discount ** np.arange(len(u))) for u in units]
-    assert np.isclose(told["discounted"]["std"], np.std(weighed))
-    assert told["lengths"]["max"] == max(map(len, units))
-    assert told["terminated"] == sum(data.steps.done[u[-1]] > 0 for u in units)
-    assert told["terminated"] + told["at_horizon"] + told["cut"] == told["count"]
-    assert sum(told["returns"]["histogram"]["counts"]) == told["count"]
-    assert np.isclose(told["whole_returns"]["mean"], behaviour(data, log.task).mean)
-    assert found["broken"] == broken(data) == 0
+    assert np.isclose(episodes.discounted.std, np.std(weighed))
+    assert episodes.lengths.max == max(map(len, units))
+    assert episodes.terminated == sum(data.steps.done[u[-1]] > 0 for u in units)
+    assert episodes.terminated + episodes.at_horizon + episodes.cut == episodes.count
+    assert sum(episodes.returns.histogram.counts) == episodes.count
+    assert episodes.whole_returns is not None
+    assert np.isclose(episodes.whole_returns.mean, behaviour(data, log.task).mean)
+    assert facts.broken == broken(data) == 0
     obs = np.asarray(data.steps.obs, np.float64)[rows]
-    for i, column in enumerate(found["observations"]):
-        assert np.isclose(column["mean"], obs[:, i].mean())
-        assert np.isclose(column["std"], obs[:, i].std())
-        assert np.isclose(column["median"], np.median(obs[:, i]))
-        assert column["min"] == min(obs[:, i].min(), data.steps.next_obs[rows, i].min())
-    assert found["drift"] is None  # episodes were drawn in random order
-    assert found["answer"] == whole["answer"]
+    for i, column in enumerate(facts.observations):
+        assert np.isclose(column.mean, obs[:, i].mean())
+        assert np.isclose(column.std, obs[:, i].std())
+        assert np.isclose(column.median, np.median(obs[:, i]))
+        assert column.min == min(obs[:, i].min(), data.steps.next_obs[rows, i].min())
+    assert facts.drift is None  # episodes were drawn in random order
+    assert facts.answer == whole.answer
 
 
 def test_far_from_zero_nothing_is_lost():
     log = roll(UNIFORM)
-    found = inspect(offing.load({**log, "reward": 1e6 + np.arange(len(log["reward"])) % 2}))
-    assert np.isclose(found["rewards"]["std"], 0.5)
+    facts = inspect(offing.load({**log, "reward": 1e6 + np.arange(len(log["reward"])) % 2}))
+    assert np.isclose(facts.rewards.std, 0.5)
 
 
 def test_more_rows_than_are_drawn():
     rows = SAMPLE + 5000
-    found = inspect(offing.load(bag(rows)))
-    assert found["rows"] == rows
-    assert abs(found["rewards"]["median"]) < 0.05
-    assert inspect(offing.load(bag(rows))) == found
+    facts = inspect(offing.load(bag(rows)))
+    assert facts.rows == rows
+    assert abs(facts.rewards.median) < 0.05
+    assert inspect(offing.load(bag(rows))) == facts
 
 
 class Reader(HTMLParser):
@@ -246,27 +251,28 @@ def read(text):
 
 
 def test_the_page_is_made_from_the_json_alone_and_escapes():
-    found = json.loads(json.dumps(inspect(offing.load("offing:cartpole", 1000))))
+    plain = json.loads(json.dumps(to_json(inspect(offing.load("offing:cartpole", 1000)))))
     evil = "<script>alert('x')</script> & {{ 1 }}"
-    found |= {"data": evil, "notes": [evil]}
-    found["answer"]["warnings"] = [evil]
-    made = inspection.page(found)
+    plain |= {"data": evil, "notes": [evil], "names": [evil] * 4}
+    plain["answer"]["warnings"] = [evil]
+    facts = from_json(Facts, plain)
+    made = inspection.page(facts)
     reader = read(made)
     assert "&lt;script&gt;" in made
-    assert reader.tags.count("svg") == 4
+    assert reader.tags.count("svg") == len(pictures(facts)) >= 9
     assert "online samples used: 0" in reader.text
-    assert made == inspection.page(found)
+    assert made == inspection.page(facts)
     assert "prefers-color-scheme: dark" in made  # the report's own style
 
 
 def test_many_columns_stay_readable():
-    found = inspect(
+    facts = inspect(
         offing.load(bag(400, obs=np.random.default_rng(0).normal(size=(400, 300)), next_obs=np.zeros((400, 300))))
     )
-    assert "100 more are in inspect.json" in read(inspection.page(found)).text
+    assert "100 more are in inspect.json" in read(inspection.page(facts)).text
     log = {**bag(2000), "action": np.random.default_rng(0).integers(0, 300, 2000), "n_actions": 300}
-    found = inspect(offing.load(log))
-    assert found["actions"]["foretold"] < 0.1
+    facts = inspect(offing.load(log))
+    assert facts.actions.predicted < 0.1
 
 
 def test_the_command(tmp_path, capsys):
@@ -278,9 +284,9 @@ def test_the_command(tmp_path, capsys):
     assert "online samples used: 0" in shown
     assert "\x1b" not in shown
     assert {file.name for file in out.iterdir()} == {"inspect.json", "inspect.html"}
-    found = json.loads((out / "inspect.json").read_text())
-    assert found == json.loads(json.dumps(inspect(offing.load("offing:pendulum", 6000, 1), 1)))
-    assert (out / "inspect.html").read_text() == inspection.page(found)
+    facts = from_json(Facts, json.loads((out / "inspect.json").read_text()))
+    assert facts == inspect(offing.load("offing:pendulum", 6000, 1), 1)
+    assert (out / "inspect.html").read_text() == inspection.page(facts)
 
 
 @pytest.mark.parametrize("arguments", [["nowhere.npz"], ["offing:nothing"], ["offing:pendulum", "--rows", "1"]])

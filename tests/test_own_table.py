@@ -1,40 +1,21 @@
-"""The way of a fresh user, as README prints it: a table, a draft, one line edited, a verdict, and the truth."""
+"""The way of a fresh user, as README prints it: a table, a draft, one line edited, a verdict, and the truth.
+
+And the pages that come of it, in a headless browser where there is one.
+"""
 
 import json
 import re
 import shlex
 from pathlib import Path
 
+import pytest
+from browser import BROWSER, measure
+
 from offing.__main__ import main
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 SHORT = {"sorel": ["--scale", "smoke"], "play": ["--episodes", "50"]}  # so that the suite stays short
-
-
-def test_the_way_that_readme_prints(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    section = re.search(r"## Your own table\n(.*?)\n## ", README, re.DOTALL)
-    assert section is not None
-    blocks = re.findall(r"```(sh|toml)\n(.*?)```", section[1], re.DOTALL)
-    commands = [line for kind, text in blocks if kind == "sh" for line in text.splitlines()]
-    assert [shlex.split(line)[1] for line in commands] == ["sample", "inspect", "sorel", "play"]
-    ended = {}
-    for kind, text in blocks:
-        if kind == "toml":
-            edit(Path("s.toml"), text.strip())
-            continue
-        for line in text.splitlines():
-            _, command, *rest = shlex.split(line)
-            ended[command] = main([command, *rest, *SHORT.get(command, [])])
-            assert "Traceback" not in capsys.readouterr().err
-    folder = Path("out/sorel-coldstore")
-    result = json.loads((folder / "result.json").read_text())
-    assert ended == {"sample": 0, "inspect": 0, "sorel": ended["sorel"], "play": 0}
-    assert ended["sorel"] == {"GO": 0, "NO-GO": 3, "NOT-ENOUGH-EVIDENCE": 4}[result["verdict"]["word"]]
-    played = json.loads((folder / "play.json").read_text())
-    low, high = played["predicted"]["interval"]
-    assert played["inside"] == (low <= played["return"]["mean"] <= high)
-    assert (folder / "report.html").exists()
+VERDICTS = {"GO": 0, "NO-GO": 3, "NOT-ENOUGH-EVIDENCE": 4}
 
 
 def edit(path, line):
@@ -45,3 +26,72 @@ def edit(path, line):
     assert count == 1
     assert len(changed.splitlines()) == len(text.splitlines())
     path.write_text(changed)
+
+
+@pytest.fixture(scope="module")
+def walked(tmp_path_factory):
+    """The folder in which README's commands were run, and how each of them ended."""
+    folder = tmp_path_factory.mktemp("user")
+    section = re.search(r"## Your own table\n(.*?)\n## ", README, re.DOTALL)
+    assert section is not None
+    ended = {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for kind, text in re.findall(r"```(sh|toml)\n(.*?)```", section[1], re.DOTALL):
+            if kind == "toml":
+                edit(Path("s.toml"), text.strip())
+                continue
+            for line in text.splitlines():
+                _, command, *rest = shlex.split(line)
+                ended[command] = main([command, *rest, *SHORT.get(command, [])])
+    return folder, ended
+
+
+def test_the_way_that_readme_prints(walked):
+    folder, ended = walked
+    out = folder / "out" / "sorel-coldstore"
+    result = json.loads((out / "result.json").read_text())
+    assert ended == {"sample": 0, "inspect": 0, "sorel": VERDICTS[result["verdict"]["word"]], "play": 0}
+    assert list(ended) == ["sample", "inspect", "sorel", "play"]
+    played = json.loads((out / "play.json").read_text())
+    low, high = played["predicted"]["interval"]
+    assert played["inside"] == (low <= played["return"]["mean"] <= high)
+    assert (out / "report.html").exists()
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no headless browser")
+def test_no_page_is_cut_off_at_any_width_and_bad_news_has_no_tick(walked, tmp_path, monkeypatch):
+    monkeypatch.chdir(walked[0])
+    table = ["coldstore.csv", "--schema", "s.toml"]
+    run = "out/sorel-coldstore"
+    small = ["--rows", "600", "--scale", "smoke"]
+    assert main(["inspect", *table, "--out", "out/inspect"]) == 0
+    assert main(["watch", run, "coldstore.csv", "--schema", "s.toml"]) in (0, 3, 4)
+    assert main(["torel", *table, *small, "--planner", "bc", "--planner", "iql", "--space", "smoke"]) == 0
+    policies = ["--policy", run, "--policy", "out/torel-coldstore"]
+    assert main(["evaluate", *table, *small, *policies, "--methods", "fqe"]) == 0
+    pages = {
+        "report": Path(run, "report.html"),
+        "explain": Path(run, "explain.html"),
+        "watch": Path(run, "watch.html"),
+        "inspect": Path("out/inspect/inspect.html"),
+        "ranking": Path("out/torel-coldstore/report.html"),
+        "evaluation": Path("out/evaluate-coldstore/evaluation.html"),
+    }
+    measured = measure(pages, tmp_path)
+    assert len(measured) == 3 * len(pages)
+    assert [each for each in measured if each["problems"]] == []
+
+
+def test_a_sample_is_written_once_and_never_over_another_file(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["sample", "coldstore"]) == main(["sample", "offing:coldstore"]) == 0
+    Path("mine.csv").write_text("a,b\n1,2\n")
+    capsys.readouterr()
+    for name, out, words in [("coldstore", "mine.csv", "is there already"), ("coldstore", "x.npz", ".csv file"),
+                             ("nothing", "x.csv", "offing:coldstore")]:  # fmt: skip
+        assert main(["sample", name, "--out", out]) == 2
+        line = capsys.readouterr().err
+        assert words in line
+        assert line.count("\n") == 1
+    assert Path("mine.csv").read_text() == "a,b\n1,2\n"

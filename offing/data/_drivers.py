@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from ..types import Box, Discrete, Task
 from ._advice import CERTAIN, TAKEN
 from ._glance import Column, Rows
 from ._guess import WIDE, View, affine, features, halves, nearest, ridge, snap, view_of
+from .facts import Controllers
 
 FEATURES = 192  # random, of the state, from which actions are predicted
 TURNS, STEPS = 96, 128  # episodes, and rows of each, that are searched for controllers taking turns
@@ -19,46 +20,50 @@ TRIES = 4  # at dealing episodes to them
 PLAINLY = 0.25  # of what one controller leaves unexplained, more of them leave at most this
 
 
-def choices(
-    data: Rows, task: Task, obs: Column, first: np.ndarray | None, rng: np.random.Generator
-) -> dict[str, Any]:
+class Choosing(NamedTuple):
+    """How actions depend on the state."""
+
+    explained: float  # share of the variance
+    predicted: float  # the same, or the share of choices
+    left_over: float
+    columns: tuple[float, ...]  # what is left over of each amount
+    controllers: Controllers | None
+
+
+def choosing(data: Rows, task: Task, obs: Column, first: np.ndarray | None, rng: np.random.Generator) -> Choosing:
     """How actions depend on the state: how much it explains, what is left over, how many controllers there are.
 
-    Actions are foretold from the state by rows of other episodes: by a line, by random features and by
-    neighbours, whichever errs least. What is left over is what alike states were tried with.
+    Actions are predicted from the state by rows of other episodes: by a line, by random features and by
+    neighbours, whichever errs least. What is left over is what similar states were tried with.
     """
     teach, ask = halves(data, first, rng)
     view = view_of(data, task, obs, rng)
-    (seen, known), (asked, truth) = view(teach), view(ask)
+    (seen, known), (queries, truth) = view(teach), view(ask)
     lift = features(seen.shape[1], FEATURES, rng)
-    guesses = [np.broadcast_to(known.mean(0), truth.shape), nearest(seen, known, asked)]
-    guesses += [f(asked) @ ridge(f(seen), known, r) for f, r in ((affine, 1e-6), (lift, 1e-4), (lift, 1e-2))]
+    guesses = [np.broadcast_to(known.mean(0), truth.shape), nearest(seen, known, queries)]
+    guesses += [f(queries) @ ridge(f(seen), known, r) for f, r in ((affine, 1e-6), (lift, 1e-4), (lift, 1e-2))]
     if isinstance(task.actions, Box):
         guesses += [snapped for guess in guesses if (snapped := snap(guess, known)) is not None]
     errors = np.array([np.mean((truth - guess) ** 2, 0) for guess in guesses])  # [G, A]
     best = int(errors.sum(1).argmin())
     whole = max(float(errors[0].sum()), 1e-12)
-    told: dict[str, Any] = {"explained": float(np.clip(1 - errors[best].sum() / whole, 0, 1))}
+    explained = float(np.clip(1 - errors[best].sum() / whole, 0, 1))
     if isinstance(task.actions, Box):
         width = np.array(task.actions.high) - np.array(task.actions.low)
         left = np.sqrt(errors.min(0)) / np.where(width > 0, width, 1.0)
-        told |= {
-            "foretold": told["explained"],
-            "left_over": float(left.mean()),
-            "left_over_columns": left.tolist(),
-        }
+        parts = (explained, float(left.mean()), tuple(left.tolist()))
     else:
         hits = max(_score(guess, truth, task) for guess in guesses)
-        told |= {"foretold": hits, "left_over": 1 - hits}
-    return {**told, "controllers": controllers(data, task, view, first, rng)}
+        parts = (hits, 1 - hits, ())
+    return Choosing(explained, *parts, controllers(data, task, view, first, rng))
 
 
 def controllers(
     data: Rows, task: Task, view: View, first: np.ndarray | None, rng: np.random.Generator
-) -> dict[str, Any] | None:
+) -> Controllers | None:
     """Whether episodes were driven by one controller, by a few taking turns, or each in its own way.
 
-    For k = 1, 2, ... episodes are dealt to k predictors of the action, each to the one that foretells half of its
+    For k = 1, 2, ... episodes are dealt to k predictors of the action, each to the one that predicts half of its
     rows best; the other half says how well. None if there are no episodes long enough to tell.
     """
     if first is None:
@@ -81,11 +86,11 @@ def controllers(
     limit = CERTAIN if isinstance(task.actions, Box) else TAKEN
     better = lambda k, score: k == 1 or 1 - score < PLAINLY * (1 - scores[0])
     enough = [k for k, score in enumerate(scores, 1) if score >= limit and better(k, score)]
-    return {"foretold": scores, "alone": alone, "count": enough[0] if enough else None, "episodes": len(long)}
+    return Controllers(tuple(scores), alone, enough[0] if enough else None, len(long))
 
 
 def dealt(x: np.ndarray, y: np.ndarray, k: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """The weights of k predictors, each fitted to the episodes that it foretells best [E, F, A]; several tries."""
+    """The weights of k predictors, each fitted to the episodes that it predicts best [E, F, A]; several tries."""
     episodes, steps, width = x.shape
     turned = x.transpose(0, 2, 1)
     gram, cross = turned @ x + 1e-3 * steps * np.eye(width), turned @ y  # [E, F, F], [E, F, A]
@@ -109,14 +114,14 @@ def dealt(x: np.ndarray, y: np.ndarray, k: int, rng: np.random.Generator) -> Ite
 def _alone(state: np.ndarray, known: np.ndarray) -> np.ndarray:
     """What each episode's even rows say of its odd ones, by a line of its own [E, R, A]."""
     centre = state[:, 0::2].mean(1, keepdims=True)
-    x, asked, mean = state[:, 0::2] - centre, state[:, 1::2] - centre, known.mean(1, keepdims=True)
+    x, queries, mean = state[:, 0::2] - centre, state[:, 1::2] - centre, known.mean(1, keepdims=True)
     turned, size = x.transpose(0, 2, 1), x.var((1, 2))[:, None, None]
     gram = turned @ x + (1e-2 * x.shape[1] * size + 1e-9) * np.eye(x.shape[2])
-    return mean + asked @ np.linalg.solve(gram, turned @ (known - mean))
+    return mean + queries @ np.linalg.solve(gram, turned @ (known - mean))
 
 
 def _score(guess: np.ndarray, truth: np.ndarray, task: Task) -> float:
-    """Share of the variance explained, or of the choices foretold."""
+    """Share of the variance explained, or of the choices predicted."""
     if isinstance(task.actions, Discrete):
         taken = truth.argmax(-1)
         return float(np.mean((guess.argmax(-1) == taken) & (taken < WIDE)))  # that it is a rare one does not count

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ..types import Dataset
+from .facts import EpisodeSpread, Histogram, Spread
 
 CELLS = 1 << 21  # numbers read at once
 TIES = 3  # rows that share the very largest or smallest value of a column: it stops there, and is a wall
@@ -70,27 +71,19 @@ def glance(array: np.ndarray, rows: int) -> Column:
     return Column(mean + shift, std, low, high)
 
 
-def spread(drawn: np.ndarray, whole: Column, i: int) -> dict[str, Any]:
+def spread(drawn: np.ndarray, whole: Column, i: int) -> Spread:
     """One column: mean, deviation and range of all rows; quartiles and the count of values of those drawn."""
-    first, middle, third = np.quantile(drawn.astype(np.float64), (0.25, 0.5, 0.75))
-    return {
-        "mean": float(whole.mean[i]),
-        "std": float(whole.std[i]),
-        "min": float(whole.low[i]),
-        "q25": float(first),
-        "median": float(middle),
-        "q75": float(third),
-        "max": float(whole.high[i]),
-        "values": len(np.unique(drawn)),
-    }
+    first, middle, third = (float(q) for q in np.quantile(drawn.astype(np.float64), (0.25, 0.5, 0.75)))
+    mean, std, low, high = (float(part[i]) for part in whole)
+    return Spread(mean, std, low, first, middle, third, high, len(np.unique(drawn)))
 
 
-def summed(values: np.ndarray) -> dict[str, Any]:
+def summed(values: np.ndarray) -> EpisodeSpread:
     """As `spread`, of one number an episode, with a histogram."""
     values = np.asarray(values, np.float64)
     counts, edges = np.histogram(values, BINS)
-    told = spread(values, glance(values[:, None], len(values)), 0)
-    return {**told, "histogram": {"counts": counts.tolist(), "edges": edges.tolist()}}
+    column = spread(values, glance(values[:, None], len(values)), 0)
+    return EpisodeSpread(**vars(column), histogram=Histogram(tuple(counts.tolist()), tuple(edges.tolist())))
 
 
 def first_rows(data: Rows) -> np.ndarray | None:

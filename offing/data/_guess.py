@@ -1,9 +1,8 @@
-"""What is foretold of an action by the state it was taken in: by a line, by random features, by neighbours."""
+"""What the state that an action was taken in predicts of it: by a line, by random features, by neighbours."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -12,7 +11,7 @@ from ._glance import Column, Rows, scaled
 
 TEACH, ASK = 8_192, 2_048  # rows that teach what to expect in a state, and rows of other episodes that ask
 NEIGHBOURS = 5
-WIDE = 64  # wider states are mixed into this many columns, and rarer choices are one, to foretell actions
+WIDE = 64  # wider states are mixed into this many columns, and rarer choices are one, to predict actions
 VALUES = 20  # a column with no more different values than this is a label or a switch, not a measurement
 
 
@@ -36,7 +35,7 @@ def halves(data: Rows, first: np.ndarray | None, rng: np.random.Generator) -> tu
 
 
 def view_of(data: Rows, task: Task, obs: Column, rng: np.random.Generator) -> View:
-    """States and actions of rows as they are foretold from and as they are foretold: scaled, and not too wide."""
+    """States and actions of rows as they predict and as they are predicted: scaled, and not too wide."""
     width = len(obs.mean)
     mix = rng.normal(size=(width, WIDE)) / np.sqrt(width) if width > WIDE else None
     rare = None
@@ -62,10 +61,10 @@ def distances(points: np.ndarray, rows: np.ndarray) -> np.ndarray:
     return np.sqrt(np.maximum(squared, 0.0))
 
 
-def nearest(seen: np.ndarray, known: np.ndarray, asked: np.ndarray) -> np.ndarray:
+def nearest(seen: np.ndarray, known: np.ndarray, queries: np.ndarray) -> np.ndarray:
     """What the nearest rows did, on average [Q, A]."""
     count = min(NEIGHBOURS, len(seen))
-    near = [np.argpartition(distances(part, seen), count - 1, axis=1)[:, :count] for part in parts(asked)]
+    near = [np.argpartition(distances(part, seen), count - 1, axis=1)[:, :count] for part in parts(queries)]
     return known[np.concatenate(near)].mean(1)
 
 
@@ -73,7 +72,7 @@ def affine(x: np.ndarray) -> np.ndarray:
     return np.concatenate([np.ones((*x.shape[:-1], 1)), x], -1)
 
 
-def features(width: int, count: int, rng: np.random.Generator) -> Any:
+def features(width: int, count: int, rng: np.random.Generator) -> Callable[[np.ndarray], np.ndarray]:
     """A map of states to themselves and to random ridges of them."""
     weight, bias = rng.normal(size=(width, count)) / np.sqrt(width), rng.normal(size=count)
     return lambda x: np.concatenate([affine(x), np.tanh(1.5 * x @ weight + bias)], -1)

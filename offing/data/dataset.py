@@ -10,6 +10,7 @@ import numpy as np
 
 from ..types import BadInput, Dataset, Task
 from .columns import Columns
+from .provenance import Provenance
 
 HELD = 20_000  # rows held out, at most
 VALID = 4_096  # rows that validate, at most
@@ -49,6 +50,7 @@ class Log(NamedTuple):
     logp: np.ndarray | None = None  # [N]  log-probability of every logged action, where the log says it
     columns: Columns = Columns()  # what the numbers are: names, encodings, and the way back
     parts: tuple[Part, ...] = ()  # the logs that it was joined of, the earliest first
+    provenance: Provenance | None = None  # unit and time of every row, where a table had them
 
 
 class Split(NamedTuple):
@@ -118,7 +120,8 @@ def subsample(log: Log, rows: int | None, seed: int) -> Log:
     steps.next_action[:rows][cut] = steps.action[:rows][cut]  # what was logged next is no longer in use
     data = Dataset(steps, starts, episode, np.asarray(rows, np.int32))
     logp = None if log.logp is None else log.logp[order]
-    return log._replace(data=data, fingerprint=fingerprint(data, log.task, logp), logp=logp)
+    where = None if log.provenance is None else log.provenance.at(order)
+    return log._replace(data=data, fingerprint=fingerprint(data, log.task, logp), logp=logp, provenance=where)
 
 
 def _first(episodes: list[np.ndarray], order: np.ndarray, rows: int) -> tuple[list[np.ndarray], list[np.ndarray]]:

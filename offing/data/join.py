@@ -42,6 +42,7 @@ def join(logs: Sequence[Log]) -> Log:
         notes=(*dict.fromkeys(notes), *widened),
         fingerprint=fingerprint(data, task, logp),
         logp=logp,
+        provenance=None,
         parts=tuple(Part(log.name, log.data.rows, log.fingerprint, behaviour(log.data, task)) for log in logs),
     )
 

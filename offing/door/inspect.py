@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Unpack, cast
+from typing import Unpack
 
 from rich.table import Table as Printed
 
+from ..data.facts import Facts
 from ..data.inspect import inspect as inspect_log
 from ..report import inspection, jsonable
 from ..report.jsonable import Json
@@ -27,54 +28,53 @@ class Inspection:
     system: str  # SOReL, TOReL or neither yet
     reasons: tuple[str, ...]
     notes: tuple[str, ...]
-    numbers: dict[str, Json] = field(compare=False)  # everything, as `inspect.json` has it
+    facts: Facts = field(compare=False)  # everything, as `inspect.json` has it
 
     @classmethod
-    def of(cls, found: dict[str, object]) -> Inspection:
+    def of(cls, facts: Facts) -> Inspection:
         """From what `offing.data.inspect.inspect` says."""
-        numbers = cast(dict[str, Json], jsonable.to_json(found))
-        answer = cast(dict[str, object], found["answer"])
         return cls(
-            data=str(found["data"]),
-            rows=cast(int, found["rows"]),
-            system=str(answer["system"]),
-            reasons=tuple(cast(Iterable[str], answer["reasons"])),
-            notes=tuple(cast(Iterable[str], found["notes"])),
-            numbers=numbers,
+            data=facts.data,
+            rows=facts.rows,
+            system=facts.answer.system,
+            reasons=facts.answer.reasons,
+            notes=facts.notes,
+            facts=facts,
         )
 
     def lines(self) -> list[str]:
         """What was found, in sentences."""
-        return inspection.summary(self.numbers)
+        return inspection.summary(self.facts)
 
     def tables(self) -> Iterable[Printed]:
         """The same as tables for a terminal."""
-        return inspection.printed(self.numbers)
+        return inspection.printed(self.facts)
 
     def __repr__(self) -> str:
         return "\n".join([f"{self.data}: {self.rows:,} rows; {self.system}", *self.reasons[:6]])
 
     def _repr_html_(self) -> str:
-        said = "".join(f"<li>{html.escape(reason)}</li>" for reason in self.reasons)
-        return f"<div><b>{html.escape(f'{self.data}: {self.system}')}</b><ul>{said}</ul></div>"
+        reasons = "".join(f"<li>{html.escape(reason)}</li>" for reason in self.reasons)
+        return f"<div><b>{html.escape(f'{self.data}: {self.system}')}</b><ul>{reasons}</ul></div>"
 
     def to_json(self) -> Json:
         """What `inspect.json` holds."""
-        return self.numbers
+        return jsonable.to_json(self.facts)
 
     def to_frame(self) -> Table:
         """A row for every number of an observation."""
-        columns = cast(list[dict[str, object]], cast(dict[str, object], self.numbers["observations"])["columns"])
-        names = [name for name, value in columns[0].items() if not isinstance(value, (list, dict))]
-        return frame({name: [column.get(name) for column in columns] for name in names})
+        columns = self.facts.observations
+        names = [each.name for each in fields(columns[0]) if each.name != "walls"]
+        table: dict[str, list[object]] = {"name": list(self.facts.names)}
+        return frame(table | {name: [getattr(column, name) for column in columns] for name in names})
 
     def save(self, folder: PathLike) -> None:
         """Writes `inspect.html` and `inspect.json` into a folder."""
-        inspection.save_inspection(Path(folder), self.numbers)
+        inspection.save_inspection(Path(folder), self.facts)
 
     def report(self, path: PathLike) -> Path:
         """Writes the page to a file, and says where."""
-        write(Path(path), inspection.page(self.numbers).encode())
+        write(Path(path), inspection.page(self.facts).encode())
         return Path(path)
 
 
@@ -83,7 +83,7 @@ def inspect(log: Source, seed: int = 0, **options: Unpack[Options]) -> Inspectio
     how = How(**known(options, How))
     if how.out is not None:
         writable(Path(how.out))
-    found = Inspection.of(inspect_log(how.log(log, seed), seed))
+    made = Inspection.of(inspect_log(how.log(log, seed), seed))
     if how.out is not None:
-        found.save(how.out)
-    return found
+        made.save(how.out)
+    return made

@@ -110,8 +110,9 @@ def _pictures(result: SorelReport, episodes: np.ndarray) -> dict[str, Callable[[
 def _reason(text: str) -> dict[str, str]:
     """The answer to one question: which, whether it passed, and why."""
     question, mark, answer = text.partition("? ")
-    if mark and answer.startswith(("Yes", "No")):
-        return {"question": question + "?", "answer": answer, "kind": "yes" if answer.startswith("Yes") else "no"}
+    for word, kind in (("Yes", "yes"), ("No", "no"), ("It cannot", "plain")):
+        if mark and answer.startswith(word):
+            return {"question": question + "?", "answer": answer, "kind": kind}
     return {"question": "", "answer": text, "kind": "plain"}
 
 

@@ -11,9 +11,10 @@ that tells it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ..data import Behaviour
+from ..data.facts import Facts
 from ..data.inspect import FOLLOWS, SLIVER, TAKEN
 from ..data.rules import LEAST, Rules
 from ..pil import PIL, THRESHOLD
@@ -28,6 +29,8 @@ BROKEN = 0.01  # share of steps inside episodes that may start elsewhere than th
 PREDICTED = 0.1  # share of how next observations vary that worlds must predict to be worlds at all
 WORSE = 0.05  # a policy that earns more than the log with less than this probability is worth a word
 
+Part = TypeVar("Part")
+
 
 class Evidence(NamedTuple):
     """What the checks read: of the log, of its worlds, and what the worlds say of each policy."""
@@ -36,7 +39,7 @@ class Evidence(NamedTuple):
     behaviour: Behaviour
     pil: PIL
     terminates: bool  # whether episodes of the worlds can end before the horizon
-    inspected: dict[str, Any] | LeftOut  # what `data.inspect` says of the log
+    inspected: Facts | LeftOut  # what `data.inspect` says of the log
     rules: Rules | LeftOut | None
     predicted: float | LeftOut  # share of the variance of next observations that worlds predict on held-out rows
     backtest: Backtest | LeftOut
@@ -78,7 +81,7 @@ def checks(evidence: Evidence) -> tuple[list[Check], dict[str, LeftOut]]:
     return found, missing
 
 
-def _there(part: Any) -> Any:
+def _there(part: Part | LeftOut) -> Part:
     """A part that a check rests on; what it was left out for, if it was."""
     if isinstance(part, LeftOut):
         raise BadInput(f"what it rests on was left out: {part.reason}")
@@ -86,7 +89,7 @@ def _there(part: Any) -> Any:
 
 
 def _joined(evidence: Evidence) -> Check:
-    share = _there(evidence.inspected)["broken"]
+    share = _there(evidence.inspected).broken
     said = f"{percent(share, BROKEN)} of the steps inside its episodes do not start where the step before ended"
     if share > BROKEN:
         said += ", so next observations are mixed up, or rows are missing: no method can be trusted on this log"
@@ -122,22 +125,22 @@ def _one_rule(evidence: Evidence) -> Check | None:
 
 
 def _tried(evidence: Evidence) -> Check:
-    acts = _there(evidence.inspected)["actions"]
-    discrete = _there(evidence.inspected)["action_kind"] == "discrete"
-    share, limit = acts["foretold"], TAKEN if discrete else FOLLOWS
+    acts = _there(evidence.inspected).actions
+    discrete = _there(evidence.inspected).action_kind == "discrete"
+    share, limit = acts.predicted, TAKEN if discrete else FOLLOWS
     what = "the choices" if discrete else "how actions vary"
     said = f"the state settles {percent(share, limit)} of {what}"
-    narrow = not discrete and acts["left_over"] < SLIVER
-    passed = not (acts["still"] or share > limit or narrow)
+    narrow = not discrete and acts.left_over < SLIVER
+    passed = not (acts.still or share > limit or narrow)
     if not discrete:
-        said += f", and in alike states actions differ by {percent(acts['left_over'], SLIVER)} of their range"
+        said += f", and in alike states actions differ by {percent(acts.left_over, SLIVER)} of their range"
     if not passed:
         said += (
             "; this is one way of acting, and the log cannot tell what others lead to: no estimate for a policy "
             "that acts otherwise rests on anything that was seen"
         )
     question = "Were alike states met with different actions?"
-    return Check("tried", "log", 1.0 if acts["still"] else share, limit, passed, question, f"{said}.")
+    return Check("tried", "log", 1.0 if acts.still else share, limit, passed, question, f"{said}.")
 
 
 def _calibrated(evidence: Evidence) -> Check:

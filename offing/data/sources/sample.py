@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.resources import as_file, files
+from pathlib import Path
 
 from ...types import BadInput
 from ..dataset import Log
@@ -24,13 +25,18 @@ def samples() -> list[str]:
     return sorted(PREFIX + name for name, ending in names if ending in ("npz", "csv"))
 
 
-def sample_file(name: str) -> tuple[str, bytes]:
-    """The file of an embedded sample, by its name with or without the prefix: what it is called, and its bytes."""
+def sample_file(name: str, out: Path | None = None) -> tuple[Path, bytes]:
+    """Where to write an embedded sample to, and its bytes; BadInput if another file is there."""
     plain = name.removeprefix(PREFIX)
     if PREFIX + plain not in samples():
         raise BadInput(f"{name}: no such sample; there are {', '.join(samples())}")
     file = next(item for item in FOLDER.iterdir() if item.name in (f"{plain}.csv", f"{plain}.npz"))
-    return file.name, file.read_bytes()
+    path, content = Path(file.name) if out is None else out, file.read_bytes()
+    if path.suffix != Path(file.name).suffix:
+        raise BadInput(f"{path}: the sample is a {Path(file.name).suffix} file; give --out a name that ends so")
+    if path.exists() and (path.is_dir() or path.read_bytes() != content):
+        raise BadInput(f"{path}: is there already, and holds something else; give another name by --out")
+    return path, content
 
 
 def _load(request: Request) -> Log:

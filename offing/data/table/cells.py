@@ -99,6 +99,8 @@ class Rows(NamedTuple):
     origin: np.ndarray  # [N]  number of the row in the file
     last: np.ndarray  # [N]  whether nothing follows
     dated: bool = False  # whether `time` holds moments
+    backwards: int = 0  # rows of a unit that stood before one of an earlier time
+    copies: int = 0  # rows that were copies of the one before, and were dropped
 
     @property
     def count(self) -> int:

@@ -20,6 +20,7 @@ from .encode import Acted, Encoded, actions_of, observation_columns
 from .episodes import Episodes, episodes_of
 from .missing import filled, refuse_empty
 from .order import ordered, timed
+from .origin import provenance_of
 
 FORMULAS = ("reward", "terminated", "truncated", "starts_when")
 
@@ -113,10 +114,11 @@ def shaped(cells: dict[str, Cells], schema: Schema, request: Request, others: li
     if not encoded:
         raise BadInput(f"{request.name}: no column is left for the observation")
     columns = Columns(tuple(part.column for part in encoded), acted.columns, True, tuple(others))
-    given = _arrays(rows, episodes, acted, (encoded, then), schema, request, notes)
+    given, kept = _arrays(rows, episodes, acted, (encoded, then), schema, request, notes)
+    where = provenance_of(rows, kept, schema)
     del rows, after, episodes, acted, encoded, then  # what they hold is as large as the log
     log = from_arrays(given, request.name)
-    return log._replace(notes=(*notes, *log.notes), columns=columns)
+    return log._replace(notes=(*notes, *log.notes), columns=columns, provenance=where)
 
 
 def _next_cells(rows: Rows, schema: Schema) -> tuple[Rows, Rows | None]:
@@ -147,8 +149,8 @@ def _arrays(
     schema: Schema,
     request: Request,
     notes: list[str],
-) -> dict[str, object]:
-    """The arrays of a log: rows that something follows on, or that truly end, with what came next."""
+) -> tuple[dict[str, object], np.ndarray]:
+    """The arrays of a log, rows that something follows on, or that truly end; and which rows those are [K]."""
     ahead = schema.action_at == "next row"
     action = acted.numbers
     if ahead:
@@ -193,7 +195,7 @@ def _arrays(
         given["horizon"] = schema.horizon
     elif schema.horizon is not None:
         given["horizon"] = _horizon(schema.horizon, episodes.number, kept, notes)
-    return given
+    return given, kept
 
 
 def _bounds(acted: Acted, schema: Schema) -> dict[str, object]:

@@ -20,16 +20,14 @@ def ordered(cells: dict[str, Cells], schema: Schema, name: str, notes: list[str]
     count = len(next(iter(cells.values())).array)
     unit = _units(cells, schema, count, notes)
     time, dated = _times(cells, schema, name)
-    order = _order(unit, time, notes)
-    rows = Rows(cells, unit, time, np.arange(count), np.zeros(count, bool), dated)
+    order, backwards = _order(unit, time, notes)
+    rows = Rows(cells, unit, time, np.arange(count), np.zeros(count, bool), dated, backwards)
     if order is not None:
-        rows = Rows(
-            {key: cells.pop(key).at(order) for key in list(cells)},
-            unit[order],
-            None if time is None else time[order],
-            order,
-            rows.last,
-            dated,
+        rows = rows._replace(
+            cells={key: cells.pop(key).at(order) for key in list(cells)},
+            unit=unit[order],
+            time=None if time is None else time[order],
+            origin=order,
         )
     rows = rows._replace(last=np.r_[rows.unit[1:] != rows.unit[:-1], True])
     if rows.time is None:
@@ -83,22 +81,22 @@ def _times(cells: Mapping[str, Cells], schema: Schema, name: str) -> tuple[np.nd
     return cell.array, cell.kind == "time"
 
 
-def _order(unit: np.ndarray, time: np.ndarray | None, notes: list[str]) -> np.ndarray | None:
-    """How to sort rows by unit and time; None if they are."""
+def _order(unit: np.ndarray, time: np.ndarray | None, notes: list[str]) -> tuple[np.ndarray | None, int]:
+    """How to sort rows by unit and time, None if they are; and how often time goes back within a unit."""
     same = unit[1:] == unit[:-1]
     if time is None:
-        return None if (unit[1:] >= unit[:-1]).all() else np.argsort(unit, kind="stable")
+        return (None if (unit[1:] >= unit[:-1]).all() else np.argsort(unit, kind="stable")), 0
     back = same & (time[1:] < time[:-1])
     if (unit[1:] >= unit[:-1]).all() and not back.any():
-        return None
+        return None, 0
     order = np.argsort(unit, kind="stable")
     inside = time[order]
     again = (np.diff(inside) < 0) & (np.diff(unit[order]) == 0)
     if again.any():
         notes.append(f"time: goes back {int(again.sum())} times within a unit; rows were sorted")
-        return np.lexsort((time, unit))
+        return np.lexsort((time, unit)), int(again.sum())
     notes.append("rows of several units were interleaved: put unit by unit, in time order")
-    return order
+    return order, 0
 
 
 def _once(rows: Rows, schema: Schema, name: str, notes: list[str]) -> Rows:
@@ -123,7 +121,7 @@ def _once(rows: Rows, schema: Schema, name: str, notes: list[str]) -> Rows:
     last[twice] |= last[twice + 1]
     keep = np.delete(np.arange(rows.count), twice + 1)
     whole = rows.unit[keep]
-    return rows.at(keep)._replace(last=np.r_[whole[1:] != whole[:-1], True])
+    return rows.at(keep)._replace(last=np.r_[whole[1:] != whole[:-1], True], copies=len(twice))
 
 
 def _paused(rows: Rows, schema: Schema, notes: list[str]) -> Rows:
@@ -167,7 +165,9 @@ def _resampled(rows: Rows, schema: Schema, notes: list[str]) -> Rows:
     if hole:
         notes.append(f"time: {hole} holes without any row: what follows is another episode")
     time = (step[first] * every).astype(rows.time.dtype)
-    return Rows(cells, unit, time, rows.origin[first], np.logical_or(last, holes), rows.dated)
+    return rows._replace(
+        cells=cells, unit=unit, time=time, origin=rows.origin[first], last=np.logical_or(last, holes)
+    )
 
 
 def _resampled_cell(cell: Cells, first: np.ndarray, length: np.ndarray, mean: bool) -> Cells:
