@@ -1,36 +1,22 @@
 """offing-runtime where there is nothing but numpy: it plays CartPole over a pipe, as the policy itself does."""
 
-import json
 import subprocess
 import sys
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from benchmarks.runtime import CHILD, RUNTIME, decision, environment, fallen, moved, over_a_pipe
 from offing.data.columns import ActionColumn, Column, Columns
 from offing.ship.export import shipped, write_shipment
 from offing.types import Discrete, Policy, Seen
 
-RUNTIME = Path(__file__).parents[1] / "runtime"
 EPISODES, STEPS = 200, 60
 TABLE = Columns(
     tuple(map(Column, ("x", "speed", "angle", "turn"))), (ActionColumn("push", levels=("left", "right")),), True
 )
-CHILD = """
-import sys
-import numpy, offing_runtime
-known = {"numpy", "offing_runtime", *sys.stdlib_module_names}
-assert not [name for name in sys.modules if name.split(".")[0] not in known and not name.startswith("_")]
-import json
-policy, state = offing_runtime.load(sys.argv[1]), None
-for line in sys.stdin:
-    told = json.loads(line)
-    action, state = policy.predict(told["row"], None if told["start"] else state, told["reward"])
-    print(json.dumps(action), flush=True)
-"""
 
 
 def steady(params, memory, seen, key):
@@ -45,34 +31,14 @@ def steady(params, memory, seen, key):
 POLICY = Policy((jnp.array([0.02, 0.1, 1.0, 0.6]),), jnp.zeros(1), steady)
 
 
-def moved(state, right):
-    """One step of the cart and its pole (Barto, Sutton & Anderson, 1983) [N, 4]."""
-    x, speed, angle, turn = state.T
-    force, cos, sin = np.where(right, 10.0, -10.0), np.cos(angle), np.sin(angle)
-    push = (force + 0.05 * turn**2 * sin) / 1.1
-    spin = (9.8 * sin - cos * push) / (0.5 * (4 / 3 - 0.1 * cos**2 / 1.1))
-    pull = push - 0.05 * spin * cos / 1.1
-    return np.stack([x + 0.02 * speed, speed + 0.02 * pull, angle + 0.02 * turn, turn + 0.02 * spin], -1)
-
-
-def fallen(state):
-    return (np.abs(state[:, 0]) > 2.4) | (np.abs(state[:, 2]) > 0.2095)
-
-
 def starts():
     return np.random.default_rng(3).uniform(-0.15, 0.15, (EPISODES, 4))
 
 
 @pytest.fixture
 def alone(tmp_path):
-    """A Python that finds numpy and the runtime, and no other package."""
-    packages = tmp_path / "packages"
-    packages.mkdir()
-    for each in Path(np.__file__).parents[1].glob("numpy*"):
-        (packages / each.name).symlink_to(each)
-    (packages / "offing_runtime").symlink_to(RUNTIME / "offing_runtime")
-    child = f"import sys; sys.path.append({str(packages)!r})\n{CHILD}"
-    return [sys.executable, "-I", "-S", "-c", child, str(tmp_path)]
+    """A policy's process in a virtual environment that has numpy and the runtime, and no other package."""
+    return [str(environment(tmp_path / "venv")), "-I", "-c", CHILD, str(tmp_path)]
 
 
 def test_it_earns_what_the_policy_earns(alone, tmp_path):
@@ -86,20 +52,7 @@ def test_it_earns_what_the_policy_earns(alone, tmp_path):
         due += alive
         state = moved(state, np.asarray(action).argmax(1) == 1)
         alive &= ~fallen(state)
-    got = np.zeros(EPISODES)
-    with subprocess.Popen(alone, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
-        for episode, first in enumerate(starts()):
-            state = first[None]
-            for t in range(STEPS):
-                row = dict(zip(("x", "speed", "angle", "turn"), state[0].tolist(), strict=True))
-                child.stdin.write(json.dumps({"row": row, "start": t == 0, "reward": 1.0}) + "\n")
-                child.stdin.flush()
-                push = json.loads(child.stdout.readline())["push"]
-                got[episode] += 1
-                state = moved(state, np.array([push == "right"]))
-                if fallen(state)[0]:
-                    break
-        child.stdin.close()
+    got = over_a_pipe(alone, starts(), ["x", "speed", "angle", "turn"], STEPS)
     np.testing.assert_array_equal(got, due)
     assert 20 < due.mean() <= STEPS
 
@@ -115,3 +68,7 @@ def test_it_is_small_and_quick_to_import():
         )
         took.append(float(done.stdout))
     assert min(took) < 0.15
+
+
+def test_a_decision_of_a_small_net_is_quick(tmp_path):
+    assert decision(environment(tmp_path / "venv"), tmp_path) < 300  # 100 on a core of its own; tests share theirs
