@@ -154,6 +154,19 @@ def test_a_result_is_explained_in_a_notebook(result, frame):
         again.explain(offing.load(frame, rows=100, schema=SCHEMA))
 
 
+def test_worlds_say_save_and_draw(frame, tmp_path):
+    options = {"model": "linear", "schema": SCHEMA, "progress": False}
+    worlds = offing.posterior(frame, "smoke", out=tmp_path / "a", **options)
+    assert worlds.pil.word in (tmp_path / "a" / "posterior.html").read_text()
+    assert worlds.report(tmp_path / "page.html").read_text().count("<svg") >= 1
+    assert len(worlds.to_frame()) == len(worlds.settings)
+    assert worlds.pil.word in repr(worlds)
+    assert "<li>" in worlds._repr_html_()
+    again = offing.posterior(frame, "smoke", out=tmp_path / "a", **options)
+    again.save(tmp_path / "b")
+    assert again.to_json() == worlds.to_json() == json.loads((tmp_path / "b" / "posterior.json").read_text())
+
+
 def test_what_is_no_option_is_refused(frame):
     with pytest.raises(offing.BadInput, match="no such option"):
         offing.sorel(frame, "smoke", sedation=3)

@@ -24,6 +24,8 @@ from ..report import jsonable
 from ..report.actor import Actor, load_actor
 from ..report.jsonable import Json
 from ..report.page import page
+from ..report.posterior_page import PAGE as POSTERIOR_PAGE
+from ..report.posterior_page import posterior_page
 from ..report.ranking import summary as ranking_words
 from ..report.ranking_page import order, ranking_page
 from ..report.reports import Facts, PosteriorReport, Predicted, SorelReport, TorelReport
@@ -230,8 +232,18 @@ class PosteriorResult(Saved, PosteriorReport):
     @classmethod
     def of(cls, choice: PosteriorChoice, facts: Facts) -> PosteriorResult:
         """From a choice among settings."""
-        saver = lambda folder: save_posterior(folder, choice, facts)
-        return cls(**vars(posterior_report(choice, facts)), worlds=choice.picked, saver=saver)
+        report = posterior_report(choice, facts)
+
+        def saver(folder: Path) -> None:
+            write(folder / POSTERIOR_PAGE, posterior_page(report).encode())
+            save_posterior(folder, choice, facts)
+
+        return cls(**vars(report), worlds=choice.picked, saver=saver)
+
+    def report(self, path: PathLike) -> Path:
+        """Writes the page to a file, and says where."""
+        write(Path(path), posterior_page(self).encode())
+        return Path(path)
 
     def lines(self) -> list[str]:
         return posterior_words(self)[:-1]
@@ -299,6 +311,7 @@ def read_posterior(folder: Path) -> PosteriorResult | None:
 
 def _copy_posterior(folder: Path, report: PosteriorReport, to: Path) -> None:
     to.mkdir(parents=True, exist_ok=True)
+    write(to / POSTERIOR_PAGE, posterior_page(report).encode())
     for name in (report.world.arrays, POSTERIOR):
         shutil.copyfile(folder / name, to / name)
 

@@ -75,11 +75,6 @@ def found(out: Path) -> SorelReport | TorelReport | None:
     return cast(SorelReport | TorelReport | None, read_report(kind, out / RESULT))
 
 
-def plain_report(out: Path) -> dict[str, Json]:
-    """The same as plain JSON; empty if there is none."""
-    return cast(dict[str, Json], to_json(found(out))) or {}
-
-
 def sorel_report(
     result: Result, ruling: Verdict, baseline: float | None, level: float, facts: Facts, columns: Columns
 ) -> SorelReport:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -128,8 +128,8 @@ def _onnx(sent: Shipment) -> dict[str, bytes]:
 
     def ask(obs: np.ndarray, reward: np.ndarray, state: np.ndarray) -> Decision:
         given = {"obs": obs[None], "reward": reward[None], "state": state[None]}
-        made: Any = session.run(None, given if remembers else {"obs": obs[None]})
-        return made[0][0], made[1][0] if remembers else state
+        made = [np.asarray(out)[0] for out in session.run(None, given if remembers else {"obs": obs[None]})]
+        return made[0], made[1] if remembers else state
 
     check(sent, ask, "the ONNX file")
     return {"policy.onnx": content}

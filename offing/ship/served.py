@@ -25,14 +25,14 @@ class Served(PythonModel):
         del context, params
         return [self._one(row) for row in model_input.to_dict("records")]
 
-    def _one(self, row: dict[str, Any]) -> dict[str, Any]:
+    def _one(self, row: dict[str, object]) -> dict[str, object]:
         more = {name: row.pop(name, None) for name in ("state", "reward") if name not in self.policy.columns.known}
         numbers = list(row.values()) if not self.policy.columns.table else row
-        action, state = self.policy.predict(numbers, more.get("state"), float(more.get("reward") or 0.0))
+        action, state = self.policy.predict(numbers, more.get("state"), float(str(more.get("reward") or 0.0)))
         plain = lambda value: value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
-        found = action if isinstance(action, dict) else {"action": action}
-        found = {name: plain(value) for name, value in found.items()}
-        return found if state is None else {**found, "state": plain(state)}
+        named = action if isinstance(action, dict) else {"action": action}
+        answer = {name: plain(value) for name, value in named.items()}
+        return answer if state is None else {**answer, "state": plain(state)}
 
 
 set_model(Served())

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import tempfile
 from pathlib import Path
-from typing import Any
 
-from ..report.results import PAGE, plain_report
+from ..report.reports import Predicted, SorelReport
+from ..report.results import PAGE, found
 from ..types import BadInput
 from .export import shipment, write_shipment
 
@@ -24,9 +25,10 @@ def log_run(folder: Path, experiment: str = "offing") -> str:
     runtime = importlib.util.find_spec("offing_runtime")
     if runtime is None or not runtime.submodule_search_locations:
         raise BadInput("--to mlflow: offing-runtime is not installed: pip install offing-runtime")
-    sent, report = shipment(folder), dict[str, Any](plain_report(folder))
+    sent, report = shipment(folder), found(folder)
+    assert report is not None  # a policy comes with what its run reported
     mlflow.set_experiment(experiment)
-    with tempfile.TemporaryDirectory() as scratch, mlflow.start_run(run_name=str(report.get("data"))):
+    with tempfile.TemporaryDirectory() as scratch, mlflow.start_run(run_name=report.data):
         (file,) = write_shipment(sent, "numpy", Path(scratch))
         mlflow.log_params(parameters(report))
         mlflow.log_metrics(metrics(report))
@@ -34,7 +36,7 @@ def log_run(folder: Path, experiment: str = "offing") -> str:
         for name in (PAGE, "result.json", "explain.html"):
             if (folder / name).is_file():
                 mlflow.log_artifact(str(folder / name))
-        model: Any = mlflow.pyfunc.log_model(
+        model = mlflow.pyfunc.log_model(
             name="policy",
             python_model=str(Path(__file__).with_name("served.py")),
             artifacts={"policy": str(file)},
@@ -44,21 +46,23 @@ def log_run(folder: Path, experiment: str = "offing") -> str:
     return str(model.model_uri)
 
 
-def parameters(report: dict[str, Any]) -> dict[str, Any]:
-    """What the run was asked, and the chosen policy's settings."""
-    kept = {name: report.get(name) for name in ("system", "data", "rows", "seed", "scale", "version")}
-    policy = report.get("policy", {})
-    tried = (policy.get("settings") or [{}])[policy.get("chosen", 0)]
-    chosen = tried.get("setting", {})
-    plain = {f"policy.{n}": v for n, v in chosen.items() if isinstance(v, (int, float, str)) and n != "score"}
-    return {name: value for name, value in {**kept, **plain}.items() if value is not None}
+def parameters(report: Predicted) -> dict[str, int | float | str]:
+    """What the run was given, and the chosen policy's settings."""
+    run = {name: getattr(report, name) for name in ("system", "data", "rows", "seed", "scale", "version")}
+    plain = {n: v for n, v in report.planned.setting.items() if isinstance(v, (int, float, str))}
+    return run | {f"policy.{name}": value for name, value in plain.items()}
 
 
-def metrics(report: dict[str, Any]) -> dict[str, float]:
+def metrics(report: Predicted) -> dict[str, float]:
     """What it promised, in numbers."""
-    earned = report.get("return", {})
-    low, high = earned.get("interval", (None, None))
-    told = {f"return.{name}": earned.get(name) for name in METRICS}
-    told |= {"return.low": low, "return.high": high, "behaviour": report.get("behaviour", {}).get("mean")}
-    told |= {"probability": report.get("probability"), "pil": report.get("pil", {}).get("total")}
-    return {name: float(value) for name, value in told.items() if value is not None}
+    numbers: dict[str, float | None] = {f"return.{name}": getattr(report.returns, name) for name in METRICS}
+    low, high = report.returns.interval
+    numbers |= {
+        "return.low": low,
+        "return.high": high,
+        "behaviour": report.behaviour.mean,
+        "pil": report.pil.total,
+    }
+    if isinstance(report, SorelReport):
+        numbers["probability"] = report.probability
+    return {name: float(value) for name, value in numbers.items() if value is not None and math.isfinite(value)}
