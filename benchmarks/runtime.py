@@ -95,7 +95,7 @@ def over_a_pipe(command: list[str], starts: np.ndarray, names: list[str] | None,
         for episode, first in enumerate(starts):
             state = first[None]
             for t in range(steps):
-                numbers = np.float32(state[0]).tolist()
+                numbers = state[0].astype(np.float32).tolist()
                 row = numbers if names is None else dict(zip(names, numbers, strict=True))
                 child.stdin.write(json.dumps({"row": row, "start": t == 0, "reward": 1.0}) + "\n")
                 child.stdin.flush()
@@ -114,7 +114,7 @@ def here(actor: Actor, starts: np.ndarray, steps: int) -> np.ndarray:
     state, alive, earned, memory = starts, np.ones(len(starts), bool), np.zeros(len(starts)), None
     for t in range(steps):
         reward = None if t == 0 else np.ones(len(starts))
-        action, memory = actor.predict(np.float32(state), memory, reward=reward)
+        action, memory = actor.predict(state.astype(np.float32), memory, reward=reward)
         earned += alive
         state = np.where(alive[:, None], moved(state, np.asarray(action) == 1), state)
         alive &= ~fallen(state)
