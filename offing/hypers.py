@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar, dataclass_transform, get_type_hints
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Generic, NamedTuple, TypeVar, dataclass_transform, get_type_hints
 
 import jax
 import numpy as np
 
+from .types import Array
+
 H = TypeVar("H")
+Value = bool | int | float | str | tuple[float, ...] | None  # of a hyperparameter
+Settings = dict[str, Value]
 
 
 @dataclass_transform(frozen_default=True)
 def hypers(cls: type[H]) -> type[H]:
     """The class as a frozen dataclass whose `float` fields are leaves and whose others are structure."""
 
-    def check(setting: Any) -> None:
+    def check(setting: H) -> None:
         for name in traced:
             if isinstance(getattr(setting, name), (int, np.integer)):
                 object.__setattr__(setting, name, float(getattr(setting, name)))
@@ -38,10 +42,10 @@ def hypers(cls: type[H]) -> type[H]:
     traced = tuple(name for name in names if hints[name] is float)
     static = tuple(name for name in names if hints[name] is not float)
 
-    def flatten(setting: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    def flatten(setting: H) -> tuple[tuple[object, ...], tuple[Hashable, ...]]:
         return tuple(getattr(setting, n) for n in traced), tuple(getattr(setting, n) for n in static)
 
-    def unflatten(aux: tuple[Any, ...], leaves: Iterable[Any]) -> Any:
+    def unflatten(aux: tuple[Hashable, ...], leaves: Iterable[object]) -> H:
         setting = object.__new__(cls)  # leaves may be tracers or placeholders: nothing to check
         for name, value in (*zip(traced, leaves, strict=True), *zip(static, aux, strict=True)):
             object.__setattr__(setting, name, value)
@@ -51,10 +55,10 @@ def hypers(cls: type[H]) -> type[H]:
     return cls
 
 
-def asdict(setting: Any) -> dict[str, Any]:
+def asdict(setting: object) -> Settings:
     """The setting as plain Python values, ready for JSON."""
     plain = {}
-    for field in dataclasses.fields(setting):
+    for field in dataclasses.fields(setting):  # type: ignore[arg-type]
         value = getattr(setting, field.name)
         plain[field.name] = np.asarray(value).tolist() if hasattr(value, "dtype") else value
     return plain
@@ -65,7 +69,7 @@ def names(kind: type) -> list[str]:
     return [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
 
 
-def grid(base: H, **axes: Sequence[Any]) -> list[H]:
+def grid(base: H, **axes: Sequence[Value]) -> list[H]:
     """Every combination of the axes' values, the last axis fastest, as settings around `base`."""
     return [
         dataclasses.replace(base, **dict(zip(axes, values, strict=True)))  # type: ignore[type-var]
@@ -81,11 +85,11 @@ class Uniform(NamedTuple):
     log: bool = False
 
 
-def draw(seed: int, base: H, count: int, **axes: Sequence[Any] | Uniform) -> list[H]:
+def draw(seed: int, base: H, count: int, **axes: Sequence[Value] | Uniform) -> list[H]:
     """`count` settings around `base`, each axis drawn from its choices or its `Uniform` range."""
     rng = np.random.default_rng(seed)
 
-    def one(axis: Sequence[Any] | Uniform) -> Any:
+    def one(axis: Sequence[Value] | Uniform) -> Value:
         if not isinstance(axis, Uniform):
             return axis[int(rng.integers(len(axis)))]
         if axis.log:
@@ -106,20 +110,20 @@ def stack(settings: Sequence[H]) -> H:
     return jax.tree.map(lambda *leaves: np.stack([_narrow(leaf) for leaf in leaves]), *settings)
 
 
-def _narrow(leaf: Any) -> Any:
+def _narrow(leaf: Array | float) -> np.ndarray | np.float32:
     return np.float32(leaf) if isinstance(leaf, float) else np.asarray(leaf)
 
 
-class Group(NamedTuple):
+class Group(NamedTuple, Generic[H]):
     """The settings that one compiled program serves: where they stood in the list, and themselves."""
 
     index: tuple[int, ...]
-    settings: tuple[Any, ...]
+    settings: tuple[H, ...]
 
 
-def groups(settings: Sequence[Any]) -> list[Group]:
+def groups(settings: Sequence[H]) -> list[Group[H]]:
     """The settings by static structure, in order of first appearance: one compiled program each."""
-    places: dict[Any, list[int]] = {}
+    places: dict[Hashable, list[int]] = {}
     for i, setting in enumerate(settings):
         places.setdefault(jax.tree.structure(setting), []).append(i)
     return [Group(tuple(index), tuple(settings[i] for i in index)) for index in places.values()]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +31,11 @@ class Layer(NamedTuple):
     bias: Array  # [out]
 
 
-def mlp_init(key: Key, sizes: Sequence[int], last: float | Array = 1.0) -> tuple[Layer, ...]:
+Net = tuple[Layer, ...]
+Saved = tuple[tuple[Layer, ...], list[Array], list[Array]]  # of a pass forward: layers, what they read, slopes
+
+
+def mlp_init(key: Key, sizes: Sequence[int], last: float | Array = 1.0) -> Net:
     """Layers in -> ... -> out with LeCun-normal weights and zero biases; the last one's scaled by `last`."""
     keys = jax.random.split(key, len(sizes) - 1)
     normal = jax.nn.initializers.lecun_normal()  # drawn [in, out], as the embedded samples' policies were
@@ -90,7 +94,7 @@ def hidden_half(layers: tuple[Layer, ...], x: Array, activation: str = "relu") -
     return hidden(layers, x, activation)
 
 
-def _hidden_half_forward(layers: tuple[Layer, ...], x: Array, activation: str) -> tuple[Array, Any]:
+def _hidden_half_forward(layers: tuple[Layer, ...], x: Array, activation: str) -> tuple[Array, Saved]:
     half = lambda a: a.astype(jnp.bfloat16)
     inputs, slopes = [half(x)], []
     for layer in layers[:-1]:
@@ -101,7 +105,7 @@ def _hidden_half_forward(layers: tuple[Layer, ...], x: Array, activation: str) -
     return x, (layers, inputs[:-1], slopes)
 
 
-def _hidden_half_backward(activation: str, saved: Any, grad: Array) -> tuple[tuple[Layer, ...], Array]:
+def _hidden_half_backward(activation: str, saved: Saved, grad: Array) -> tuple[tuple[Layer, ...], Array]:
     layers, inputs, slopes = saved
     exact = partial(jax.lax.dot_general, preferred_element_type=jnp.float32)
     grads = [jax.tree.map(jnp.zeros_like, layers[-1])]

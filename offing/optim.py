@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Concatenate, Generic, NamedTuple, ParamSpec, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -11,16 +11,20 @@ import optax
 
 from .types import Array
 
+P = TypeVar("P")  # parameters
+Aux = TypeVar("Aux")  # what a loss says beside its value
+Args = ParamSpec("Args")
 
-class Learner(NamedTuple):
+
+class Learner(NamedTuple, Generic[P]):
     """Parameters, and Adam's first and second moments of their gradients."""
 
-    params: Any
-    first: Any
-    second: Any
+    params: P
+    first: P
+    second: P
 
 
-def start(params: Any) -> Learner:
+def start(params: P) -> Learner[P]:
     """A learner that has taken no step."""
     zeros = jax.tree.map(jnp.zeros_like, params)
     return Learner(params, zeros, zeros)
@@ -36,13 +40,20 @@ class Adam(NamedTuple):
     rate: Array
     epsilon: Array
     decay: Array
+    norm: float | Array | None = None  # a gradient longer than this is shortened to it
 
 
-def adam(count: Array, lr: float | Array, decay: float | Array = 0.0, eps: float = 1e-8) -> Adam:
+def adam(
+    count: Array,
+    lr: float | Array,
+    decay: float | Array = 0.0,
+    eps: float = 1e-8,
+    norm: float | Array | None = None,
+) -> Adam:
     """The numbers of step `count` (from 0): learning rate `lr`, decoupled weight decay `decay`."""
     steps = jnp.asarray(count, jnp.float32) + 1
     first, second = 1 - B1**steps, jnp.sqrt(1 - B2**steps)
-    return Adam(lr * second / first, eps * second, jnp.asarray(lr * decay))
+    return Adam(lr * second / first, eps * second, jnp.asarray(lr * decay), norm)
 
 
 B1, B2 = 0.9, 0.999
@@ -54,13 +65,15 @@ def cosine(count: Array, lr: float | Array, updates: int, final: float | Array =
 
 
 def descend(
-    learner: Learner, step: Adam, loss: Callable[..., Any], *args: Any, norm: float | Array | None = None
-) -> tuple[Learner, Array, Any]:
-    """One step down `loss(params, *args) -> (value, aux)`: the moved learner, the value, and aux.
-
-    A gradient longer than `norm` is shortened to it.
-    """
-    (value, aux), grads = jax.value_and_grad(loss, has_aux=True)(learner.params, *args)
+    learner: Learner[P],
+    step: Adam,
+    loss: Callable[Concatenate[P, Args], tuple[Array, Aux]],
+    *args: Args.args,
+    **more: Args.kwargs,
+) -> tuple[Learner[P], Array, Aux]:
+    """One step down `loss(params, *args) -> (value, aux)`: the moved learner, the value, and aux."""
+    (value, aux), grads = jax.value_and_grad(loss, has_aux=True)(learner.params, *args, **more)
+    norm = step.norm
     if norm is not None:
         length = jnp.sqrt(sum(jnp.sum(jnp.square(g)) for g in jax.tree.leaves(grads)))
         grads = jax.tree.map(lambda g: g * jnp.minimum(1.0, norm / (length + 1e-12)), grads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import jax
 import numpy as np
@@ -13,8 +13,17 @@ Array = jax.Array | np.ndarray
 Key = jax.Array
 Step = Callable[[Key, Array, Array], tuple[Array, Array, Array]]  # key, obs, action -> next_obs, reward, done
 STATIC = {"static": True}  # dataclass fields that are tree structure, not leaves
-Memory = Any  # what a world or a policy remembers of episodes: a tree of arrays, () if nothing
+Tree = Array | float | None | tuple["Tree", ...] | list["Tree"] | dict[str, "Tree"]  # what `jax.tree` walks
+Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
+Memory = Tree  # what a world or a policy remembers of episodes: () if nothing
 Progress = Callable[[str, int, int], None]  # what, done so far, of how many
+H = TypeVar("H")  # hyperparameters
+S = TypeVar("S")  # the state of a planner
+Theta = TypeVar("Theta")  # what worlds are made of
+Params = TypeVar("Params")  # what a policy is made of
+Remembered = TypeVar("Remembered")  # of an episode, by a world or a policy
+OfWorlds = TypeVar("OfWorlds", contravariant=True)
+OfEpisodes = TypeVar("OfEpisodes", contravariant=True)
 
 
 class BadInput(ValueError):
@@ -97,19 +106,21 @@ class Moments(NamedTuple):
     terminated: Array  # [...]  probability that the episode ends here
 
 
-class Sampler(Protocol):
+class Sampler(Protocol[OfWorlds, Remembered]):
     """Draws a step of one world: obs [C, S] and action [C, A] of its copies, and the memory of their episodes."""
 
-    def __call__(self, key: Key, theta: Any, memory: Any, obs: Array, action: Array, /) -> tuple[Drawn, Any]: ...
+    def __call__(
+        self, key: Key, theta: OfWorlds, memory: Remembered, obs: Array, action: Array, /
+    ) -> tuple[Drawn, Remembered]: ...
 
 
-class Expects(Protocol):
+class Expects(Protocol[OfWorlds, OfEpisodes]):
     """Moments of a step of one world. Where `after` and `ended` are given, the reward is that of what happened."""
 
     def __call__(
         self,
-        theta: Any,
-        memory: Any,
+        theta: OfWorlds,
+        memory: OfEpisodes,
         obs: Array,
         action: Array,
         after: Array | None = None,
@@ -118,7 +129,7 @@ class Expects(Protocol):
     ) -> Moments: ...
 
 
-def no_memory(theta: Any) -> tuple[()]:
+def no_memory(theta: object) -> tuple[()]:
     """The memory of worlds that remember nothing."""
     del theta
     return ()
@@ -126,22 +137,22 @@ def no_memory(theta: Any) -> tuple[()]:
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Posterior:
+class Posterior(Generic[Theta, Remembered]):
     """A stack of worlds: every leaf of `theta` has a leading axis [M], fold by fold.
 
     Worlds of one fold saw the same episodes, worlds of two folds saw none in common: one fold plans,
     another judges. All that a world is made of is behind `sample`.
     """
 
-    theta: Any
+    theta: Theta
     starts: Array  # [E, S]
     low: Array  # [S + 1]  of the log's observations and rewards
     high: Array  # [S + 1]
-    sample: Sampler = field(metadata=STATIC)
+    sample: Sampler[Theta, Remembered] = field(metadata=STATIC)
     task: Task = field(metadata=STATIC)
-    moments: Expects | None = field(default=None, metadata=STATIC)  # None: asked by drawing
-    begin: Callable[[Any], Any] = field(default=no_memory, metadata=STATIC)  # theta -> memory of one episode
-    recall: Callable[[Any, Dataset], Any] | None = field(
+    moments: Expects[Theta, Remembered] | None = field(default=None, metadata=STATIC)  # None: asked by drawing
+    begin: Callable[[Theta], Remembered | tuple[()]] = field(default=no_memory, metadata=STATIC)  # of one episode
+    recall: Callable[[Theta, Dataset], Remembered] | None = field(
         default=None, metadata=STATIC
     )  # memory at logged rows [N]
     folds: int = field(default=1, metadata=STATIC)
@@ -160,7 +171,7 @@ class Posterior:
         theta = jax.tree.map(lambda leaf: leaf[index * each : (index + 1) * each], self.theta)
         return replace(self, theta=theta, folds=1)
 
-    def along(self, data: Dataset) -> Any:
+    def along(self, data: Dataset) -> Remembered | tuple[()]:
         """The memory that worlds have at the rows of a log [N, ...]; () if they remember nothing."""
         if self.recall is None:
             return ()
@@ -171,13 +182,13 @@ class Prepared(NamedTuple):
     """What a world model reads off a log before it is fitted: what shapes its program, and arrays."""
 
     shape: Hashable
-    arrays: Any
+    arrays: Tree
 
 
-class Fitted(NamedTuple):
+class Fitted(NamedTuple, Generic[Theta]):
     """What one fit leaves behind."""
 
-    theta: Any  # [F * members, ...]
+    theta: Theta  # [F * members, ...]
     nll: Array  # [F, members]  held-out negative log-likelihood of each member
 
 
@@ -188,21 +199,21 @@ class Saved(NamedTuple):
     rest: dict[str, Any]
 
 
-class WorldModel(NamedTuple):
+class WorldModel(NamedTuple, Generic[H]):
     """A way to learn worlds from a log; a file of `offing.posterior`, or anybody's value."""
 
     name: str
-    Hypers: type
-    space: Callable[[str, int], list[Any]]  # (scale, rows) -> settings to choose from
+    Hypers: type[H]
+    space: Callable[[str, int], list[H]]  # (scale, rows) -> settings to choose from
     prepare: Callable[[Dataset, Task], Prepared]
     fit: Callable[
-        ..., Any
+        ..., Fitted
     ]  # (key, hypers, data, split, arrays, shape) -> Fitted; pure, so that settings are vmapped
     posterior: Callable[..., Posterior]  # (fitted, hypers, prepared, data, task) -> Posterior
     save: Callable[[Posterior], Saved]
     load: Callable[[Saved, Task], Posterior]
     # (posterior, rows each fold has not seen, share of chance [S + 1]) -> Posterior; None: drawn as they are
-    calibrate: Callable[[Posterior, Any, np.ndarray], Posterior] | None = None
+    calibrate: Callable[[Posterior, Sequence[Dataset], np.ndarray], Posterior] | None = None
 
 
 class Seen(NamedTuple):
@@ -216,23 +227,23 @@ class Seen(NamedTuple):
 
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
-class Policy:
+class Policy(Generic[Params, Remembered]):
     """What leaves a planner: `act(params, memory, seen, key) -> action, memory`, actions in the log's own units.
 
     Without a key it does what it thinks best; with one it samples. Memory is () if it remembers nothing.
     """
 
-    params: Any
-    memory: Any  # of one episode, before its first step
-    act: Callable[[Any, Any, Seen, Key | None], tuple[Array, Any]] = field(metadata=STATIC)
+    params: Params
+    memory: Remembered  # of one episode, before its first step
+    act: Callable[[Params, Remembered, Seen, Key | None], tuple[Array, Remembered]] = field(metadata=STATIC)
 
-    def begin(self, *shape: int) -> Any:
+    def begin(self, *shape: int) -> Remembered:
         """Memory for a batch of episodes."""
         return jax.tree.map(lambda leaf: jax.numpy.broadcast_to(leaf, (*shape, *leaf.shape)), self.memory)
 
 
 @dataclass(frozen=True, eq=False)  # equal to itself alone: compiled programs are found again by it
-class Planner:
+class Planner(Generic[H, S]):
     """Pure functions, a class of hyperparameters, and all that others need to know of the planner.
 
     `hypers.updates` is how often `update` is called. Command line, help, pages and tests read what stands here;
@@ -241,17 +252,15 @@ class Planner:
 
     name: str
     words: str  # one line that says what it does
-    Hypers: type
-    init: Callable[..., Any]  # (key, hypers, data, posterior) -> state
-    update: Callable[..., tuple[Any, dict[str, Array]]]  # (key, hypers, state, data, posterior) -> state, metrics
-    policy: Callable[..., Policy]  # (hypers, state, task) -> Policy
-    blank: Callable[..., Policy]  # (hypers, width of obs, task) -> a Policy of that shape, all zeros
-    spaces: Mapping[
-        str, Callable[[], Sequence[Any]]
-    ]  # by scale: settings to choose among, of one structure or few
+    Hypers: type[H]
+    init: Callable[[Key, H, Dataset, Posterior], S]
+    update: Callable[[Key, H, S, Dataset, Posterior], tuple[S, dict[str, Array]]]  # -> state, metrics
+    policy: Callable[[H, S, Task], Policy]
+    blank: Callable[[H, int, Task], Policy]  # (hypers, width of obs, task) -> a Policy of that shape, all zeros
+    spaces: Mapping[str, Callable[[], Sequence[H]]]  # by scale: settings to choose among, of one structure or few
     reports: tuple[str, ...]  # the metrics that `update` gives
     imagines: bool = True  # whether `update` looks into the posterior: worlds that it saw do not judge it
     remembers: bool = False  # whether its policies can have a memory
     actions: tuple[type, ...] = (Box, Discrete)  # kinds that it can plan for
-    label: Callable[[Any], str] | None = None  # what a setting is called among candidates; None: its name
+    label: Callable[[H], str] | None = None  # what a setting is called among candidates; None: its name
     candidate: tuple[str, ...] = ()  # scales at which `sorel` tries it, where nobody says otherwise

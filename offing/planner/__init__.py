@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import cast
 
+from ..hypers import Value
 from ..hypers import names as fields
 from ..registry import Registry
-from ..types import BadInput, Planner
+from ..types import BadInput, H, Planner, S
 from ._plan import Planned, plan, train, turns
 
 __all__ = ["Planned", "get", "names", "plan", "space", "train", "turns"]
@@ -23,7 +24,7 @@ get = REGISTRY.get
 OTHER_NAMES = {"default": "standard"}  # of scales
 
 
-def space(planner: str | Planner, scale: str = "standard", **fixed: Any) -> list[Any]:
+def space(planner: str | Planner[H, S], scale: str = "standard", **fixed: Value) -> list[H]:
     """The settings of that planner and scale; what is `fixed`, and not None, is the same in all of them.
 
     Scales are `smoke`, two settings that train for a moment, for tests; `quick` and `standard`, for logs of some
@@ -34,12 +35,18 @@ def space(planner: str | Planner, scale: str = "standard", **fixed: Any) -> list
     fixed = {name: value for name, value in fixed.items() if value is not None}
     if scale not in planner.spaces:
         raise BadInput(f"{scale}: no such scale of {planner.name}; there are {', '.join(planner.spaces)}")
-    found: Sequence[Any] = planner.spaces[scale]()
+    settings: Sequence[H] = planner.spaces[scale]()
     if "updates" in fixed and "updates" not in fields(planner.Hypers):  # of planners that imagine: gradient steps
-        steps = fixed.pop("updates")
-        found = [replace(setting, steps=steps, every=min(setting.every, steps)) for setting in found]
+        steps = cast(int, fixed.pop("updates"))
+        settings = [_brief(setting, steps) for setting in settings]
     try:
-        found = [replace(setting, **fixed) for setting in found]
+        settings = [replace(setting, **fixed) for setting in settings]  # type: ignore[type-var]
     except TypeError:
         raise BadInput(f"{planner.name}: has no setting among {', '.join(fixed)} that is not its own") from None
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys(settings))
+
+
+def _brief(setting: H, steps: int) -> H:
+    """The setting of a planner that imagines, with so many gradient steps in all."""
+    every = min(vars(setting)["every"], steps)
+    return replace(setting, steps=steps, every=every)  # type: ignore[type-var]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -13,28 +13,31 @@ from ..optim import Learner
 from ..posterior.walk import Place, begin, fixed, redrawn
 from ..types import Array, Key, Posterior, Seen, Task
 from . import _memory
+from ._memory import Memory
 from ._parts import Scale, place
 from ._recurrent import Net, choose, distribution, features, log_prob, look, speak
 
+Inside = TypeVar("Inside")  # whatever the steps of environments need
 
-class Arena(NamedTuple):
+
+class Arena(NamedTuple, Generic[Inside]):
     """Where the policy is trained: N environments that step together. `state` is whatever steps need."""
 
-    reset: Callable[[Key], tuple[Any, Array]]  # -> state, obs [N, S]
-    step: Callable[[Key, Any, Array], tuple[Any, Array, Array, Array]]  # -> state, obs, reward, ended
+    reset: Callable[[Key], tuple[Inside, Array]]  # -> state, obs [N, S]
+    step: Callable[[Key, Inside, Array], tuple[Inside, Array, Array, Array]]  # -> state, obs, reward, ended
 
 
 Rows = Mapping[str, Array]  # of a segment, by name [T, N, ...]
 
 
-class Where(NamedTuple):
+class Where(NamedTuple, Generic[Inside]):
     """The environments between two steps."""
 
-    state: Any
+    state: Inside
     seen: Seen  # [N, ...]
-    memory: Any  # [N, W]
+    memory: Memory  # [N, W]
     clock: Array  # [N]  steps taken in this episode
-    guided: Any = ()  # [N, W]  what the guide remembers, where there is one
+    guided: Memory = ()  # [N, W]  what the guide remembers, where there is one
 
 
 class Guide(NamedTuple):
@@ -46,7 +49,7 @@ class Guide(NamedTuple):
 
 
 class State(NamedTuple):
-    learner: Learner
+    learner: Learner[Net]
     scale: Scale
     where: Where
     count: Array  # []  gradient steps so far
@@ -67,7 +70,7 @@ class Sizes(Protocol):
     def per_step(self) -> bool: ...  # a new world at every step
 
 
-def dream(hypers: Sizes, posterior: Posterior) -> Arena:
+def dream(hypers: Sizes, posterior: Posterior) -> Arena[Place]:
     """The posterior's worlds as an arena: world by world, each with its copies, one hypothesis per episode."""
     members = posterior.members
     copies = max(1, hypers.envs // members)
@@ -86,10 +89,10 @@ def dream(hypers: Sizes, posterior: Posterior) -> Arena:
     return Arena(reset, step_)
 
 
-def begun_along(arena: Arena, states: Array, share: float | Array) -> Arena:
+def begun_along(arena: Arena[Inside], states: Array, share: float | Array) -> Arena[Inside]:
     """The arena with that share of its episodes begun at the states given, drawn evenly."""
 
-    def reset(key: Key) -> tuple[Any, Array]:
+    def reset(key: Key) -> tuple[Inside, Array]:
         k1, k2, k3 = jax.random.split(key, 3)
         inside, obs = arena.reset(k1)
         other = states[jax.random.randint(k2, obs.shape[:1], 0, states.shape[0])]
@@ -104,7 +107,7 @@ def gather(key: Key, hypers: Sizes, state: State, arena: Arena, task: Task) -> t
     net, scale = state.learner.params, state.scale
     guide = state.guide.net if isinstance(state.guide, Guide) else None
 
-    def one(where: Where, key: Key) -> tuple[Where, Any]:
+    def one(where: Where, key: Key) -> tuple[Where, dict[str, Array]]:
         k1, k2, k3 = jax.random.split(key, 3)
         x = features(net, scale, where.seen, task.actions)
         out, memory = _memory.step(net.core, where.memory, jnp.tanh(dense(net.embed, x)), where.seen.start)

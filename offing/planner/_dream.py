@@ -11,7 +11,7 @@ through is all that mopo, morel and combo differ by, and combo's critics.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -62,16 +62,20 @@ class Ring(NamedTuple):
     turn: Array  # []  refreshes so far
 
 
-class State(NamedTuple):
+Surveyed = TypeVar("Surveyed")  # what a survey of the log found
+
+
+class State(NamedTuple, Generic[Surveyed]):
     sac: sacn.State
     where: Where
     ring: Ring
-    known: Any  # what a survey of the log found
+    known: Surveyed
 
 
 REPORTS = (*sacn.REPORTS, "imagined", "ended")
-World = Callable[[Any, Posterior, Any], WorldStep]  # (hypers, worlds, what a survey found) -> how rollouts step
-Survey = Callable[[Key, Dataset, Posterior], Any]
+Dreams = TypeVar("Dreams", bound=Hypers)
+World = Callable[[Dreams, Posterior, Surveyed], WorldStep]  # -> how rollouts step
+Survey = Callable[[Key, Dataset, Posterior], Surveyed]
 
 
 def nothing(key: Key, data: Dataset, posterior: Posterior) -> tuple[()]:
@@ -79,22 +83,26 @@ def nothing(key: Key, data: Dataset, posterior: Posterior) -> tuple[()]:
     return ()
 
 
-class Functions(NamedTuple):
+class Functions(NamedTuple, Generic[Dreams, Surveyed]):
     """Of a planner that learns in worlds."""
 
-    init: Callable[..., State]
-    update: Callable[..., tuple[State, dict[str, Array]]]
-    policy: Callable[..., Policy]
-    blank: Callable[..., Policy]
+    init: Callable[[Key, Dreams, Dataset, Posterior], State[Surveyed]]
+    update: Callable[[Key, Dreams, State[Surveyed], Dataset, Posterior], tuple[State[Surveyed], dict[str, Array]]]
+    policy: Callable[[Dreams, State[Surveyed], Task], Policy]
+    blank: Callable[[Dreams, int, Task], Policy]
 
 
-def dreaming(world: World, survey: Survey = nothing, critic_loss: sacn.Loss = sacn.critic_loss) -> Functions:
+def dreaming(
+    world: World[Dreams, Surveyed],
+    survey: Survey[Surveyed] = nothing,
+    critic_loss: sacn.Loss = sacn.critic_loss,
+) -> Functions[Dreams, Surveyed]:
     """The functions of a planner that learns in such worlds, with these critics.
 
     One call of `update` is a refresh and `every` gradient steps.
     """
 
-    def init(key: Key, hypers: Any, data: Dataset, posterior: Posterior) -> State:
+    def init(key: Key, hypers: Dreams, data: Dataset, posterior: Posterior) -> State[Surveyed]:
         """A planner that has seen nothing and imagined nothing."""
         k1, k2, k3 = jax.random.split(key, 3)
         return State(
@@ -105,8 +113,8 @@ def dreaming(world: World, survey: Survey = nothing, critic_loss: sacn.Loss = sa
         )
 
     def update(
-        key: Key, hypers: Any, state: State, data: Dataset, posterior: Posterior
-    ) -> tuple[State, dict[str, Array]]:
+        key: Key, hypers: Dreams, state: State[Surveyed], data: Dataset, posterior: Posterior
+    ) -> tuple[State[Surveyed], dict[str, Array]]:
         """One refresh of what is imagined, and the gradient steps until the next."""
         k1, k2, k3 = jax.random.split(key, 3)
         actions = posterior.task.actions
@@ -117,7 +125,7 @@ def dreaming(world: World, survey: Survey = nothing, critic_loss: sacn.Loss = sa
         metrics |= {"imagined": rows[:, -2].mean() * sac.scale.reward, "ended": rows[:, -1].mean()}
         return State(sac, where, ring, state.known), metrics
 
-    def policy(hypers: Any, state: State, task: Task) -> Policy:
+    def policy(hypers: Dreams, state: State[Surveyed], task: Task) -> Policy:
         """What has been learned so far, as a policy."""
         return sacn.policy(hypers, state.sac, task)
 
@@ -127,7 +135,7 @@ def dreaming(world: World, survey: Survey = nothing, critic_loss: sacn.Loss = sa
 # ---- imagine
 
 
-def begin(key: Key, hypers: Any, data: Dataset, posterior: Posterior) -> Where:
+def begin(key: Key, hypers: Hypers, data: Dataset, posterior: Posterior) -> Where:
     """As many rollouts in every world, at logged states, of which worlds remember nothing yet."""
     shape = (posterior.members, max(1, hypers.envs // posterior.members))
     return Where(Place(states(key, data, shape), memories(posterior, shape[1])), jnp.zeros(shape))
@@ -139,7 +147,7 @@ def states(key: Key, data: Dataset, shape: tuple[int, ...]) -> Array:
 
 
 def imagine(
-    key: Key, hypers: Any, state: State, data: Dataset, step: WorldStep, actions: Box | Discrete
+    key: Key, hypers: Hypers, state: State, data: Dataset, step: WorldStep, actions: Box | Discrete
 ) -> tuple[Where, Array]:
     """`segment` steps of every rollout under the policy: where that leads, and the rows [R, F].
 
@@ -169,7 +177,7 @@ def imagine(
 # ---- the ring
 
 
-def empty(hypers: Any, data: Dataset, members: int) -> Ring:
+def empty(hypers: Hypers, data: Dataset, members: int) -> Ring:
     """A ring that nothing was written to."""
     obs, action = data.steps.obs.shape[1], data.steps.action.shape[1]
     each = hypers.segment * members * max(1, hypers.envs // members)
@@ -204,7 +212,7 @@ def unpack(rows: Array, width: int) -> Transition:
 # ---- what is learned from
 
 
-def mixed(key: Key, hypers: Any, ring: Ring, data: Dataset, scale: Scale, actions: Box | Discrete) -> Array:
+def mixed(key: Key, hypers: Hypers, ring: Ring, data: Dataset, scale: Scale, actions: Box | Discrete) -> Array:
     """The minibatches of `every` gradient steps [every, B, F], gathered at once: logged rows first."""
     k1, k2 = jax.random.split(key)
     shape = (hypers.every, hypers.batch_size)
@@ -212,13 +220,13 @@ def mixed(key: Key, hypers: Any, ring: Ring, data: Dataset, scale: Scale, action
     return jnp.where(logged(hypers)[:, None], real, pick(k2, ring, shape))
 
 
-def logged(hypers: Any) -> Array:
+def logged(hypers: Hypers) -> Array:
     """Which rows of a minibatch are from the log [B]."""
     return jnp.arange(hypers.batch_size) < hypers.share * hypers.batch_size
 
 
 def lesson(
-    key: Key, hypers: Any, sac: sacn.State, batches: Array, actions: Box | Discrete, critic_loss: sacn.Loss
+    key: Key, hypers: Hypers, sac: sacn.State, batches: Array, actions: Box | Discrete, critic_loss: sacn.Loss
 ) -> tuple[sacn.State, dict[str, Array]]:
     """One gradient step on each of the minibatches [every, B, F], and the means of what they report."""
     width = sac.scale.mean.shape[0]

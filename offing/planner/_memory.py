@@ -6,7 +6,8 @@ All three are read alike. `step` takes one step; `sweep` takes a whole segment [
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -31,7 +32,15 @@ class Linear(NamedTuple):
     into: Layer  # [2W, W]
 
 
-def core_init(key: Key, core: str, width: int) -> Any:
+Core = Gru | Linear | tuple[()]  # its weights: () where nothing is remembered
+Memory = Array | tuple[()]  # [..., W]
+Inputs = TypeVar("Inputs")  # of a loop, at every step
+Outputs = TypeVar("Outputs")
+Gates = tuple[Array, ...]
+GruPass = tuple[Layer, Array, Array, Array, Gates]  # what the pass forward leaves for the one back
+
+
+def core_init(key: Key, core: str, width: int) -> Core:
     """Weights of the core; () for none."""
     if core == "none":
         return ()
@@ -49,29 +58,29 @@ def core_init(key: Key, core: str, width: int) -> Any:
     )
 
 
-def empty(core: str, width: int) -> Any:
+def empty(core: str, width: int) -> Memory:
     """Memory of one episode before its first step."""
     return () if core == "none" else jnp.zeros(width)
 
 
-def step(params: Any, memory: Any, x: Array, start: Array) -> tuple[Array, Any]:
+def step(params: Core, memory: Memory, x: Array, start: Array) -> tuple[Array, Memory]:
     """What the core says at one step [..., W], and what it remembers of it."""
-    if isinstance(params, Gru):
+    if isinstance(params, Gru) and not isinstance(memory, tuple):
         memory = _gru(params.back, dense(params.into, x), memory, start)
         return memory, memory
-    if isinstance(params, Linear):
+    if isinstance(params, Linear) and not isinstance(memory, tuple):
         keep, add = _gates(params, x, start)
         memory = keep * memory + add
         return x + memory, memory
     return x, ()
 
 
-def sweep(params: Any, memory: Any, x: Array, start: Array) -> Array:
+def sweep(params: Core, memory: Memory, x: Array, start: Array) -> Array:
     """What the core says at every step of a segment: x [T, N, W], start [T, N], memory [N, W] before it."""
-    if isinstance(params, Gru):
+    if isinstance(params, Gru) and not isinstance(memory, tuple):
         # one product for all steps: the loop keeps only what must wait
         return gru(params.back, dense(params.into, x), memory, start)
-    if isinstance(params, Linear):
+    if isinstance(params, Linear) and not isinstance(memory, tuple):
         keep, add = _gates(params, x, start)
         first = add[:1] + keep[:1] * memory
         return x + recur(keep, jnp.concatenate([first, add[1:]]))
@@ -82,7 +91,7 @@ def _gru(back: Layer, inputs: Array, memory: Array, start: Array) -> Array:
     return _gru_step(back, inputs, memory * (1 - start[..., None]))[0]
 
 
-def _gru_step(back: Layer, inputs: Array, memory: Array) -> tuple[Array, tuple[Array, ...]]:
+def _gru_step(back: Layer, inputs: Array, memory: Array) -> tuple[Array, Gates]:
     """Memory after the step, and the gates that led there."""
     r, z, n = jnp.split(inputs, 3, -1)
     hr, hz, hn = jnp.split(dense(back, memory), 3, -1)
@@ -91,7 +100,9 @@ def _gru_step(back: Layer, inputs: Array, memory: Array) -> tuple[Array, tuple[A
     return (1 - z) * c + z * memory, (r, z, c, hn)
 
 
-def _loop(step: Any, carry: Any, xs: Any, reverse: bool = False) -> tuple[Any, Any]:
+def _loop(
+    step: Callable[[Array, Inputs], tuple[Array, Outputs]], carry: Array, xs: Inputs, reverse: bool = False
+) -> tuple[Array, Outputs]:
     return jax.lax.scan(step, carry, xs, reverse=reverse, unroll=UNROLL.get(jax.default_backend(), 1))
 
 
@@ -101,10 +112,10 @@ def gru(back: Layer, inputs: Array, memory: Array, start: Array) -> Array:
     return _gru_forward(back, inputs, memory, start)[0]
 
 
-def _gru_forward(back: Layer, inputs: Array, memory: Array, start: Array) -> tuple[Array, Any]:
+def _gru_forward(back: Layer, inputs: Array, memory: Array, start: Array) -> tuple[Array, GruPass]:
     keep = 1 - start[..., None]
 
-    def one(memory: Array, at: tuple[Array, Array]) -> tuple[Array, Any]:
+    def one(memory: Array, at: tuple[Array, Array]) -> tuple[Array, tuple[Array, Gates]]:
         memory, gates = _gru_step(back, at[0], memory * at[1])
         return memory, (memory, gates)
 
@@ -112,12 +123,12 @@ def _gru_forward(back: Layer, inputs: Array, memory: Array, start: Array) -> tup
     return out, (back, memory, keep, out, gates)
 
 
-def _gru_backward(saved: Any, grad: Array) -> tuple[Layer, Array, Array, None]:
+def _gru_backward(saved: GruPass, grad: Array) -> tuple[Layer, Array, Array, None]:
     """The loop carries the memory's gradient alone; that of the weights is one product over all steps after it."""
     back, first, keep, out, gates = saved
     before = jnp.concatenate([first[None], out[:-1]]) * keep
 
-    def one(later: Array, at: Any) -> tuple[Array, tuple[Array, Array]]:
+    def one(later: Array, at: tuple[Array, Array, Array, Gates]) -> tuple[Array, tuple[Array, Array]]:
         grad, before, keep, (r, z, c, hn) = at
         grad = grad + later
         to_n = grad * (1 - z) * (1 - c * c)
@@ -149,12 +160,12 @@ def recur(keep: Array, add: Array) -> Array:
     return jax.lax.associative_scan(join, (keep, add))[1]
 
 
-def _recur_forward(keep: Array, add: Array) -> tuple[Array, Any]:
+def _recur_forward(keep: Array, add: Array) -> tuple[Array, tuple[Array, Array]]:
     out = recur(keep, add)
     return out, (keep, out)
 
 
-def _recur_backward(saved: Any, grad: Array) -> tuple[Array, Array]:
+def _recur_backward(saved: tuple[Array, Array], grad: Array) -> tuple[Array, Array]:
     """The adjoint is the same recurrence, backwards: one pass where automatic differentiation makes several."""
     keep, out = saved
     after = jnp.concatenate([keep[1:], jnp.zeros_like(keep[:1])])

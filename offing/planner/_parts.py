@@ -10,15 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
 
-from ..nets import Layer, mlp_init, tower
+from ..nets import Layer, Net, mlp_init, tower
+from ..optim import Learner
 from ..types import Array, Box, Dataset, Discrete, Key, Policy, Seen, Task, Transition
 
 LOG_STD = (-5.0, 2.0)  # of Gaussians, squashed or not
+Weights = TypeVar("Weights")
 SHARE = 0.3  # of log n: two choices are then held at 0.95 and 0.05
 
 
@@ -87,7 +89,17 @@ def taken(data: Dataset, rows: Array, scale: Scale, actions: Box | Discrete) -> 
     return inner(jax.tree.map(lambda leaf: jnp.asarray(leaf)[rows], data.steps), scale, actions)
 
 
-def hidden(hypers: Any) -> tuple[int, ...]:
+class Sized(Protocol):
+    """Hyperparameters that say how large nets are."""
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def depth(self) -> int: ...
+
+
+def hidden(hypers: Sized) -> tuple[int, ...]:
     """The sizes of a setting's hidden layers."""
     return (hypers.width,) * hypers.depth
 
@@ -112,7 +124,9 @@ class Act:
     actions: Box | Discrete
     kind: str
 
-    def __call__(self, params: tuple[Actor, Scale], memory: Any, seen: Seen, key: Key | None) -> tuple[Array, Any]:
+    def __call__(
+        self, params: tuple[Actor, Scale], memory: tuple[()], seen: Seen, key: Key | None
+    ) -> tuple[Array, tuple[()]]:
         actor, scale = params
         out = tower(actor.layers, see(scale, seen.obs), half=False)  # a policy does the same on every device
         if isinstance(self.actions, Discrete):
@@ -149,15 +163,27 @@ def blank_of(kind: str, sizes: Sequence[int], width: int, task: Task) -> Policy:
     return policy_of(actor, scale, kind, task.actions)
 
 
-def policies_of(kind: str) -> tuple[Callable[..., Policy], Callable[..., Policy]]:
+class Acting(Protocol):
+    """The state of a planner whose policies are an actor alone."""
+
+    @property
+    def actor(self) -> Learner[Actor]: ...
+
+    @property
+    def scale(self) -> Scale: ...
+
+
+def policies_of(
+    kind: str,
+) -> tuple[Callable[[Sized, Acting, Task], Policy], Callable[[Sized, int, Task], Policy]]:
     """`policy` and `blank` of a planner whose state has an `actor` of that kind and a `scale`."""
 
-    def policy(hypers: Any, state: Any, task: Task) -> Policy:
+    def policy(hypers: Sized, state: Acting, task: Task) -> Policy:
         """What has been learned so far, as a policy."""
         del hypers
         return policy_of(state.actor.params, state.scale, kind, task.actions)
 
-    def blank(hypers: Any, width: int, task: Task) -> Policy:
+    def blank(hypers: Sized, width: int, task: Task) -> Policy:
         """A policy of that shape which has learned nothing."""
         return blank_of(kind, hidden(hypers), width, task)
 
@@ -216,13 +242,13 @@ def spread(log_std: Array) -> Array:
 # ---- critics
 
 
-def critics_init(key: Key, count: int, sizes: Sequence[int], width: int, actions: Box | Discrete) -> Any:
+def critics_init(key: Key, count: int, sizes: Sequence[int], width: int, actions: Box | Discrete) -> Net:
     """`count` critics, their layers stacked [N, ...]."""
     inputs, outputs = (width, actions.n) if isinstance(actions, Discrete) else (width + actions.width, 1)
     return jax.vmap(lambda k: mlp_init(k, (inputs, *sizes, outputs)))(jax.random.split(key, count))
 
 
-def critics(params: Any, obs: Array, action: Array, actions: Box | Discrete, normed: bool = False) -> Array:
+def critics(params: Net, obs: Array, action: Array, actions: Box | Discrete, normed: bool = False) -> Array:
     """What every critic says of an action [N, ...]; of probabilities, the expectation."""
     if isinstance(actions, Discrete):
         return jnp.sum(choices(params, obs, normed) * action, -1)
@@ -230,18 +256,18 @@ def critics(params: Any, obs: Array, action: Array, actions: Box | Discrete, nor
     return jax.vmap(tower, (0, None, None))(params, x, normed)[..., 0]
 
 
-def choices(params: Any, obs: Array, normed: bool = False) -> Array:
+def choices(params: Net, obs: Array, normed: bool = False) -> Array:
     """What every critic says of every choice [N, ..., n]."""
     return jax.vmap(tower, (0, None, None))(params, obs, normed)
 
 
-def least(params: Any, obs: Array, action: Array, actions: Box | Discrete, normed: bool = False) -> Array:
+def least(params: Net, obs: Array, action: Array, actions: Box | Discrete, normed: bool = False) -> Array:
     """The least that any critic says of an action [...]; of probabilities, what it is on average over draws."""
     if isinstance(actions, Discrete):
         return jnp.sum(choices(params, obs, normed).min(0) * action, -1)
     return critics(params, obs, action, actions, normed).min(0)
 
 
-def follow(slow: Any, fast: Any, rate: float | Array) -> Any:
+def follow(slow: Weights, fast: Weights, rate: float | Array) -> Weights:
     """Target weights that move towards the trained ones by that share."""
     return jax.tree.map(lambda s, f: s + rate * (f - s), slow, fast)

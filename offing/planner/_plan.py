@@ -3,50 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
 
-from ..types import Array, Dataset, Key, Planner, Policy, Posterior
+from ..types import Array, Dataset, H, Key, Params, Planner, Policy, Posterior, S
 
 UNROLL = {"gpu": 5}  # updates to a turn of the loop: fewer launches on a GPU, only longer compilation elsewhere
 PARTED = 2  # rounds without a gain in held-out worlds, while training worlds gain, after which a plan stops
 FLAT = 3  # rounds without a gain in either
 Judge = Callable[[Key, Policy], tuple[Array, Array]]  # -> its value in worlds it was trained in, and in others
 Metrics = dict[str, Array]
+Curves = tuple[Array, Array, Metrics]  # value in training worlds and in others, and what updates reported [R]
 
 
-def turns(hypers: Any) -> int:
+class Trains(Protocol):
+    """Hyperparameters that say how long to train."""
+
+    @property
+    def updates(self) -> int: ...
+
+
+Lasting = TypeVar("Lasting", bound=Trains)
+
+
+def turns(hypers: object) -> int:
     """How many of a setting's updates go into one turn of a loop; one where an update is a loop of its own."""
     return 1 if hasattr(hypers, "every") else UNROLL.get(jax.default_backend(), 1)
 
 
-class Planned(NamedTuple):
+class Planned(NamedTuple, Generic[Params]):
     """What one setting came to."""
 
-    params: Any  # of the policy, at its best round
+    params: Params  # of the policy, at its best round
     best: Array  # []  which round that was
     own: Array  # [R]  value in the worlds it was trained in, round by round
     held: Array  # [R]  value in worlds it was not: what the rounds are chosen by
     metrics: Metrics  # [R] means of a round's updates
 
 
-class Rounds(NamedTuple):
+class Rounds(NamedTuple, Generic[S, Params]):
     """A plan between two rounds."""
 
-    state: Any
-    kept: Any  # the policy's parameters, at its best round
+    state: S
+    kept: Params  # the policy's parameters, at its best round
     highest: Array  # []  what that was worth
     best: Array  # []  which it was
 
 
 def train(
-    keys: Key, hypers: Any, planner: Planner, state: Any, data: Dataset, posterior: Posterior, unroll: int = 1
-) -> tuple[Any, Metrics]:
+    keys: Key, hypers: H, planner: Planner[H, S], state: S, data: Dataset, posterior: Posterior, unroll: int = 1
+) -> tuple[S, Metrics]:
     """One update with each of the keys: the state after them, and what they report [U]."""
 
-    def one(state: Any, key: Key) -> tuple[Any, Metrics]:
+    def one(state: S, key: Key) -> tuple[S, Metrics]:
         return planner.update(key, hypers, state, data, posterior)
 
     return jax.lax.scan(one, state, keys, unroll=unroll)
@@ -54,8 +65,8 @@ def train(
 
 def plan(
     key: Key,
-    hypers: Any,
-    planner: Planner,
+    hypers: Lasting,
+    planner: Planner[Lasting, S],
     data: Dataset,
     posterior: Posterior,
     judge: Judge,
@@ -72,7 +83,7 @@ def plan(
     state = planner.init(first, hypers, data, posterior)
     each = -(-hypers.updates // rounds)
 
-    def round_(carry: Rounds, at: tuple[Key, Array]) -> tuple[Rounds, tuple[Array, Array, Metrics]]:
+    def round_(carry: Rounds, at: tuple[Key, Array]) -> tuple[Rounds, Curves]:
         key, number = at
         k1, k2 = jax.random.split(key)
         state, metrics = train(jax.random.split(k1, each), hypers, planner, carry.state, data, posterior)
@@ -93,8 +104,8 @@ def plan(
 
 
 def until_parted(
-    round_: Callable[..., tuple[Rounds, Any]], carry: Rounds, times: tuple[Key, Array]
-) -> tuple[Rounds, Any]:
+    round_: Callable[[Rounds, tuple[Key, Array]], tuple[Rounds, Curves]], carry: Rounds, times: tuple[Key, Array]
+) -> tuple[Rounds, Curves]:
     """As `scan`, but it ends where held-out worlds have stopped gaining; what was not run is nan.
 
     Half of the rounds are always run: the learning rate falls towards the end, and early rounds say little.
@@ -103,14 +114,14 @@ def until_parted(
     shape = jax.eval_shape(lambda carry: round_(carry, (times[0][0], times[1][0]))[1], carry)
     curves = jax.tree.map(lambda leaf: jnp.full((rounds, *leaf.shape), jnp.nan, leaf.dtype), shape)
 
-    def on(at: tuple[Rounds, Any, Array]) -> Array:
+    def on(at: tuple[Rounds, Curves, Array]) -> Array:
         carry, (own, _, _), number = at
         since = number - 1 - carry.best
         gained = own[jnp.maximum(number - 1, 0)] > own[carry.best]
         over = ((since >= PARTED) & gained) | (since >= FLAT)
         return (number < rounds) & ~(over & (number >= rounds // 2))
 
-    def one(at: tuple[Rounds, Any, Array]) -> tuple[Rounds, Any, Array]:
+    def one(at: tuple[Rounds, Curves, Array]) -> tuple[Rounds, Curves, Array]:
         carry, curves, number = at
         carry, row = round_(carry, (times[0][number], number))
         return carry, jax.tree.map(lambda all_, new: all_.at[number].set(new), curves, row), number + 1

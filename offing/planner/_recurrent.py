@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from ..nets import Layer, dense, mlp_init
 from ..types import Array, Box, Discrete, Key, Policy, Seen, Task
 from . import _memory
+from ._memory import Core, Memory
 from ._parts import Scale, place, see, unplace
 
 
@@ -31,7 +32,7 @@ class Net(NamedTuple):
     """One trunk for actor and critic: embedding, core, a hidden layer for each, and what they say."""
 
     embed: Layer
-    core: Any
+    core: Core
     heads: Layer  # [2W, W]  the actor's half, then the critic's
     actor: Layer
     critic: Layer
@@ -44,7 +45,9 @@ class Act:
 
     actions: Box | Discrete
 
-    def __call__(self, params: tuple[Net, Scale], memory: Any, seen: Seen, key: Key | None) -> tuple[Array, Any]:
+    def __call__(
+        self, params: tuple[Net, Scale], memory: Memory, seen: Seen, key: Key | None
+    ) -> tuple[Array, Memory]:
         net, scale = params
         out, memory = _memory.step(net.core, memory, look(net, scale, seen, self.actions), seen.start)
         said = speak(net, out)[0]

@@ -2,17 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
-# of planners that learn from rows
-TINY: dict[str, Any] = {"updates": 4, "batch_size": 16, "width": 8, "depth": 1}
-BRIEF: dict[str, Any] = {"updates": 3_000, "batch_size": 256, "width": 64, "depth": 2, "lr": 1e-3}
-SMALL: dict[str, Any] = {"updates": 8_000, "batch_size": 256, "width": 64, "depth": 2, "lr": 1e-3}
-LARGE: dict[str, Any] = {"updates": 200_000}  # all else is the classes' own
-WHOLE: dict[str, Any] = {"updates": 1_000_000}
+from ..hypers import hypers
 
-# of planners that imagine: `steps` are their gradient steps
-TINY_DREAM: dict[str, Any] = {
+
+@hypers
+class Sizes:
+    """Hyperparameters that every planner has which learns from rows: how long, and how large."""
+
+    updates: int = 50_000
+    batch_size: int = 256
+    width: int = 256
+    depth: int = 2
+
+
+class RowSizes(TypedDict, total=False):
+    """What a scale sets of a planner that learns from rows."""
+
+    updates: int
+    batch_size: int
+    width: int
+    depth: int
+    lr: float
+
+
+class DreamSizes(TypedDict, total=False):
+    """What a scale sets of a planner that imagines: `steps` are its gradient steps."""
+
+    steps: int
+    every: int
+    envs: int
+    segment: int
+    retain: int
+    batch_size: int
+    width: int
+    depth: int
+    critics: int
+    lr: float
+    polyak: float
+
+
+TINY: RowSizes = {"updates": 4, "batch_size": 16, "width": 8, "depth": 1}
+BRIEF: RowSizes = {"updates": 3_000, "batch_size": 256, "width": 64, "depth": 2, "lr": 1e-3}
+SMALL: RowSizes = {"updates": 8_000, "batch_size": 256, "width": 64, "depth": 2, "lr": 1e-3}
+LARGE: RowSizes = {"updates": 200_000}  # all else is the classes' own
+WHOLE: RowSizes = {"updates": 1_000_000}
+
+TINY_DREAM: DreamSizes = {
     "steps": 8,
     "every": 4,
     "envs": 10,
@@ -23,7 +60,7 @@ TINY_DREAM: dict[str, Any] = {
     "depth": 1,
     "critics": 2,
 }
-SMALL_DREAM: dict[str, Any] = {
+SMALL_DREAM: DreamSizes = {
     "steps": 8_000,
     "every": 250,
     "envs": 400,
@@ -34,5 +71,5 @@ SMALL_DREAM: dict[str, Any] = {
     "lr": 1e-3,
     "polyak": 0.01,
 }
-LARGE_DREAM: dict[str, Any] = {"steps": 200_000}
-LONG_DREAM: dict[str, Any] = {"steps": 3_000_000}  # released for MOPO and MOReL; all else is the classes' own
+LARGE_DREAM: DreamSizes = {"steps": 200_000}
+LONG_DREAM: DreamSizes = {"steps": 3_000_000}  # released for MOPO and MOReL; all else is the classes' own

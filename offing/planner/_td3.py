@@ -12,11 +12,13 @@ a log without episodes: there is no toll there. Where it ended there is nothing 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from ..hypers import hypers
+from ..nets import Net
 from ..optim import Learner, adam, descend, start
 from ..types import Array, Box, Dataset, Discrete, Key, Posterior, Transition
 from ._parts import (
@@ -33,19 +35,31 @@ from ._parts import (
     scale_of,
     taken,
 )
+from ._sizes import Sizes
 
 REPORTS = ("critic", "actor", "q")
 
 
+@hypers
+class Hypers(Sizes):
+    """What TD3 has of hyperparameters; `updates` are the actor's, and the critics take two steps each time."""
+
+    lr: float = 3e-4
+    discount: float = 0.99
+    polyak: float = 0.005
+    noise: float = 0.2  # of target actions, in halves of their range
+    noise_clip: float = 0.5
+
+
 class State(NamedTuple):
-    actor: Learner
-    critic: Learner
-    slow: tuple[Actor, Any]  # target weights of both
+    actor: Learner[Actor]
+    critic: Learner[Net]
+    slow: tuple[Actor, Net]  # target weights of both
     scale: Scale
     count: Array  # []  updates so far
 
 
-def init(key: Key, hypers: Any, data: Dataset, posterior: Posterior) -> State:
+def init(key: Key, hypers: Hypers, data: Dataset, posterior: Posterior) -> State:
     """A planner that has seen nothing; what it sees is scaled by the log."""
     k1, k2 = jax.random.split(key)
     actions, width, sizes = posterior.task.actions, data.steps.obs.shape[1], hidden(hypers)
@@ -56,7 +70,7 @@ def init(key: Key, hypers: Any, data: Dataset, posterior: Posterior) -> State:
 
 def update(
     key: Key,
-    hypers: Any,
+    hypers: Hypers,
     state: State,
     data: Dataset,
     posterior: Posterior,
@@ -93,8 +107,8 @@ def known(data: Dataset, rows: Array) -> Array:
 
 def targets(
     key: Key,
-    hypers: Any,
-    slow: tuple[Actor, Any],
+    hypers: Hypers,
+    slow: tuple[Actor, Net],
     b: Transition,
     toll: Array | None,
     actions: Box | Discrete,
@@ -127,7 +141,7 @@ def unlike(action: Array, logged: Array, actions: Box | Discrete) -> Array:
 
 
 def critic_loss(
-    params: Any, b: Transition, aim: Array, actions: Box | Discrete, normed: bool = False
+    params: Net, b: Transition, aim: Array, actions: Box | Discrete, normed: bool = False
 ) -> tuple[Array, None]:
     q = critics(params, b.obs, b.action, actions, normed)
     return jnp.mean(jnp.square(q - aim).sum(0)), None

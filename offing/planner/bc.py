@@ -16,24 +16,20 @@ from ..optim import Learner, adam, descend, start
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Posterior, Transition
 from ._episodes import worth
 from ._parts import Actor, Scale, actor_init, drawn, hidden, log_prob, policies_of, scale_of, taken
-from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE
+from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE, Sizes
 
 
 @hypers
-class Hypers:
+class Hypers(Sizes):
     """phi_III. Nets, batches and rate as iql's actor has them."""
 
-    updates: int = 50_000
-    batch_size: int = 256
-    width: int = 256
-    depth: int = 2
     lr: float = 3e-4
     decay: float = 0.0  # of weights
     sharp: float = 0.0  # how much more a step counts whose episode earned a standard deviation more
 
 
 class State(NamedTuple):
-    actor: Learner
+    actor: Learner[Actor]
     scale: Scale
     worth: Array  # [N]  of the episode that a row is of
     count: Array  # []  updates so far

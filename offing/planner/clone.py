@@ -39,7 +39,7 @@ class Hypers:
 
 
 class State(NamedTuple):
-    learner: Learner
+    learner: Learner[Net]
     scale: Scale
     worth: Array  # [N]  of the episode that a row is of
     count: Array  # []  updates so far

@@ -7,13 +7,12 @@ What is imagined is worth less, what was logged is worth more; the worlds are as
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax.numpy as jnp
 
 from ..hypers import grid, hypers
-from ..posterior.walk import fixed
-from ..types import Array, Box, Discrete, Planner, Transition
+from ..nets import Net
+from ..posterior.walk import WorldStep, fixed
+from ..types import Array, Box, Discrete, Planner, Posterior, Transition
 from . import _dream, sacn
 from ._sizes import LARGE_DREAM, LONG_DREAM, SMALL_DREAM, TINY_DREAM
 
@@ -28,7 +27,7 @@ class Hypers(_dream.Hypers):
 
 
 def critic_loss(
-    params: Any, hypers: Hypers, b: Transition, target: Array, actions: Box | Discrete
+    params: Net, hypers: Hypers, b: Transition, target: Array, actions: Box | Discrete
 ) -> tuple[Array, Array]:
     """Squared errors of all critics, and how much more they make of imagined rows; also what they say [N, B]."""
     loss, q = sacn.critic_loss(params, hypers, b, target, actions)
@@ -37,7 +36,12 @@ def critic_loss(
     return loss + hypers.conservative * (mean(~logged) - mean(logged)), q
 
 
-functions = _dream.dreaming(lambda hypers, worlds, _: fixed(worlds), critic_loss=critic_loss)
+def world(hypers: Hypers, worlds: Posterior, surveyed: tuple[()]) -> WorldStep:
+    """Steps of the worlds as they are."""
+    return fixed(worlds)
+
+
+functions = _dream.dreaming(world, critic_loss=critic_loss)
 planner = Planner(
     name="combo",
     words="soft actor-critic in worlds whose steps are worth less than logged ones",

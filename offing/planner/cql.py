@@ -12,12 +12,13 @@ temperature holds the actor at the entropy `calm`.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ..hypers import grid, hypers
+from ..nets import Net
 from ..optim import Learner, adam, descend, start
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Posterior, Transition
 from ._parts import (
@@ -35,16 +36,13 @@ from ._parts import (
     scale_of,
     squashed,
 )
-from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE
+from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE, Sizes
 
 
 @hypers
-class Hypers:
+class Hypers(Sizes):
     """phi_III. Defaults: the paper's for locomotion (Kumar et al., 2020, appendix F), its weight fixed at 5."""
 
-    updates: int = 50_000
-    batch_size: int = 256
-    width: int = 256
     depth: int = 3
     draws: int = 10  # of each kind of rival; choices need none
     lr: float = 3e-4
@@ -55,10 +53,10 @@ class Hypers:
 
 
 class State(NamedTuple):
-    actor: Learner
-    critic: Learner
-    temperature: Learner  # [] log of the temperature
-    slow: Any  # the critics' target weights
+    actor: Learner[Actor]
+    critic: Learner[Net]
+    temperature: Learner[Array]  # [] log of the temperature
+    slow: Net  # the critics' target weights
     scale: Scale
     count: Array  # []  updates so far
 
@@ -117,7 +115,7 @@ def rivals(key: Key, draws: int, actor: Actor, b: Transition, actions: Box) -> R
 
 
 def critic_loss(
-    params: Any, hypers: Hypers, b: Transition, aim: Array, against: Rivals | None, actions: Box | Discrete
+    params: Net, hypers: Hypers, b: Transition, aim: Array, against: Rivals | None, actions: Box | Discrete
 ) -> tuple[Array, Array]:
     """The error of the values and the conservative term; also how far rivals are above logged actions."""
     if against is None:
@@ -133,7 +131,7 @@ def critic_loss(
 
 
 def actor_loss(
-    actor: Actor, key: Key, b: Transition, critic: Any, temperature: Array, actions: Box | Discrete
+    actor: Actor, key: Key, b: Transition, critic: Net, temperature: Array, actions: Box | Discrete
 ) -> tuple[Array, Array]:
     """Worth much and not too sure; also its mean log-probability."""
     action, logp = squashed(key, actor, b.obs, actions)

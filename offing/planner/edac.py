@@ -10,13 +10,11 @@ choices that has only a sign, so there lengths are counted softly, against those
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
 from ..hypers import grid, hypers
-from ..nets import tower
+from ..nets import Net, tower
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Posterior, Transition
 from . import sacn
 from ._parts import choices, minibatch
@@ -41,14 +39,14 @@ def update(
 
 
 def critic_loss(
-    params: Any, hypers: Hypers, b: Transition, target: Array, actions: Box | Discrete
+    params: Net, hypers: Hypers, b: Transition, target: Array, actions: Box | Discrete
 ) -> tuple[Array, Array]:
     """Squared errors of all critics, and what their slopes have in common; also what they say [N, B]."""
     loss, q = sacn.critic_loss(params, hypers, b, target, actions)
     return loss + hypers.eta * alike(slopes(params, b.obs, b.action, actions)), q
 
 
-def slopes(params: Any, obs: Array, action: Array, actions: Box | Discrete) -> Array:
+def slopes(params: Net, obs: Array, action: Array, actions: Box | Discrete) -> Array:
     """Where each critic says that an action should move: directions [N, B, A]."""
     if isinstance(actions, Discrete):
         values = choices(params, obs)

@@ -7,13 +7,13 @@ pi: E[ exp(beta u) log pi(a | s) ],  weights of at most `most`
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ..hypers import grid, hypers
-from ..nets import mlp_init, tower
+from ..nets import Net, mlp_init, tower
 from ..optim import Learner, adam, cosine, descend, start
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Posterior, Transition
 from ._parts import (
@@ -29,17 +29,13 @@ from ._parts import (
     policies_of,
     scale_of,
 )
-from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE
+from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE, Sizes
 
 
 @hypers
-class Hypers:
+class Hypers(Sizes):
     """phi_III. Defaults: the paper's for locomotion (Kostrikov et al., 2021, appendix B)."""
 
-    updates: int = 50_000
-    batch_size: int = 256
-    width: int = 256
-    depth: int = 2
     lr: float = 3e-4
     discount: float = 0.99
     polyak: float = 0.005
@@ -49,10 +45,10 @@ class Hypers:
 
 
 class State(NamedTuple):
-    actor: Learner
-    value: Learner
-    critic: Learner
-    slow: Any  # the critics' target weights
+    actor: Learner[Actor]
+    value: Learner[Net]
+    critic: Learner[Net]
+    slow: Net  # the critics' target weights
     scale: Scale
     count: Array  # []  updates so far
 
@@ -89,7 +85,7 @@ def update(
     return State(actor, value, critic, slow, state.scale, state.count + 1), metrics
 
 
-def value_loss(net: Any, hypers: Hypers, b: Transition, q: Array) -> tuple[Array, Array]:
+def value_loss(net: Net, hypers: Hypers, b: Transition, q: Array) -> tuple[Array, Array]:
     """The expectile of the critics' values over logged actions; also how much better each action was: [B]."""
     u = q - tower(net, b.obs)[..., 0]
     weight = jnp.abs(hypers.expectile - (u < 0))
@@ -97,7 +93,7 @@ def value_loss(net: Any, hypers: Hypers, b: Transition, q: Array) -> tuple[Array
 
 
 def critic_loss(
-    params: Any, hypers: Hypers, b: Transition, value: Any, actions: Box | Discrete
+    params: Net, hypers: Hypers, b: Transition, value: Net, actions: Box | Discrete
 ) -> tuple[Array, None]:
     target = b.reward + hypers.discount * (1 - b.done) * tower(value, b.next_obs)[..., 0]
     q = critics(params, b.obs, b.action, actions)

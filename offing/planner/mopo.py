@@ -6,8 +6,8 @@ r(s, a) - penalty * max_m |std_m(s, a)|
 from __future__ import annotations
 
 from ..hypers import grid, hypers
-from ..posterior.walk import penalised
-from ..types import Planner
+from ..posterior.walk import WorldStep, penalised
+from ..types import Planner, Posterior
 from . import _dream
 from ._sizes import LARGE_DREAM, LONG_DREAM, SMALL_DREAM, TINY_DREAM
 
@@ -20,7 +20,12 @@ class Hypers(_dream.Hypers):
     raw: bool = False  # as in the paper; see `walk.penalised`
 
 
-functions = _dream.dreaming(lambda hypers, worlds, _: penalised(worlds, hypers.penalty, hypers.raw))
+def world(hypers: Hypers, worlds: Posterior, surveyed: tuple[()]) -> WorldStep:
+    """Steps whose reward is lowered by how much worlds doubt them."""
+    return penalised(worlds, hypers.penalty, hypers.raw)
+
+
+functions = _dream.dreaming(world)
 planner = Planner(
     name="mopo",
     words="soft actor-critic in worlds where doubt costs",

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from ..hypers import grid, hypers
-from ..posterior.walk import disagreement, halting, moments_of
+from ..posterior.walk import WorldStep, disagreement, halting, moments_of
 from ..types import Array, Dataset, Key, Planner, Posterior
 from . import _dream
 from ._parts import drawn
@@ -39,9 +39,12 @@ def survey(key: Key, data: Dataset, posterior: Posterior) -> Array:
     return disagreement(posterior, jax.vmap(ask)(posterior.theta)).max()
 
 
-functions = _dream.dreaming(
-    lambda hypers, worlds, most: halting(worlds, most / hypers.pessimism, hypers.offset), survey
-)
+def world(hypers: Hypers, worlds: Posterior, most: Array) -> WorldStep:
+    """Steps that halt where worlds are further apart than a share of what they are on the log at most."""
+    return halting(worlds, most / hypers.pessimism, hypers.offset)
+
+
+functions = _dream.dreaming(world, survey)
 planner = Planner(
     name="morel",
     words="soft actor-critic in worlds that halt where they differ",

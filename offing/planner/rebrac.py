@@ -9,12 +9,11 @@ against. Smoothing, order of steps, ends of episodes, and nearness of choices: `
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
 from ..hypers import grid, hypers
+from ..nets import Net
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Posterior, Transition
 from . import _td3
 from ._parts import Actor, best, critics
@@ -22,18 +21,12 @@ from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE
 
 
 @hypers
-class Hypers:
+class Hypers(_td3.Hypers):
     """phi_III. Defaults: the paper's for locomotion (Tarasov et al., 2023, appendix B)."""
 
-    updates: int = 50_000  # of the actor; the critics take two steps each time
     batch_size: int = 1024
-    width: int = 256
     depth: int = 3
     lr: float = 1e-3
-    discount: float = 0.99
-    polyak: float = 0.005
-    noise: float = 0.2  # of target actions, in halves of their range
-    noise_clip: float = 0.5
     actor_bc: float = 0.003
     critic_bc: float = 0.001
 
@@ -46,7 +39,7 @@ def update(
 
 
 def actor_loss(
-    actor: Actor, hypers: Hypers, b: Transition, critic: Any, actions: Box | Discrete
+    actor: Actor, hypers: Hypers, b: Transition, critic: Net, actions: Box | Discrete
 ) -> tuple[Array, None]:
     """Near what was logged, and worth much; worth counts in units of its size."""
     action = best(actor, b.obs, actions)

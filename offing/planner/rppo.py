@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +23,7 @@ from ..types import Array, Box, Dataset, Discrete, Key, Planner, Policy, Posteri
 from . import _memory
 from ._arena import Arena, Guide, Rows, State, Where, begun_along, dream, gather
 from ._episodes import states_along
+from ._memory import Memory
 from ._parts import Scale, place, scale_of, unplace
 from ._recurrent import (
     Act,
@@ -215,23 +216,23 @@ def advised(
 
 
 def learn(
-    key: Key, hypers: Hypers, state: State, segment: Segment, memory: Any, actions: Box | Discrete
-) -> tuple[Learner, Array]:
+    key: Key, hypers: Hypers, state: State, segment: Segment, memory: Memory, actions: Box | Discrete
+) -> tuple[Learner[Net], Array]:
     """Epochs of minibatches, each of some environments' whole segments."""
     envs = segment.logp.shape[1]
     parts = min(hypers.minibatches, envs)
     each = envs // parts
     total = hypers.updates * hypers.epochs * hypers.minibatches
 
-    def one(learner: Learner, at: Any) -> tuple[Learner, Array]:
+    def one(learner: Learner[Net], at: tuple[Segment, Memory, Array]) -> tuple[Learner[Net], Array]:
         part, memory, count = at
         rate = hypers.lr * jnp.maximum(1 - count / total, 0.0)
         learner, value, _ = descend(
-            learner, adam(count, rate, eps=1e-5), loss, hypers, part, memory, actions, norm=hypers.norm
+            learner, adam(count, rate, eps=1e-5, norm=hypers.norm), loss, hypers, part, memory, actions
         )
         return learner, value
 
-    def epoch(learner: Learner, at: tuple[Key, Array]) -> tuple[Learner, Array]:
+    def epoch(learner: Learner[Net], at: tuple[Key, Array]) -> tuple[Learner[Net], Array]:
         order = jax.random.permutation(at[0], envs)[: each * parts].reshape(parts, each)
         pieces = jax.tree.map(lambda leaf: jnp.moveaxis(leaf[:, order], 1, 0), segment)
         memories = jax.tree.map(lambda leaf: leaf[order], memory)
@@ -241,7 +242,7 @@ def learn(
     return jax.lax.scan(epoch, state.learner, (jax.random.split(key, hypers.epochs), counts))
 
 
-def loss(net: Net, hypers: Hypers, b: Segment, memory: Any, actions: Box | Discrete) -> tuple[Array, None]:
+def loss(net: Net, hypers: Hypers, b: Segment, memory: Memory, actions: Box | Discrete) -> tuple[Array, None]:
     """PPO's clipped objective on a minibatch of segments, turned round to be descended."""
     out = _memory.sweep(net.core, memory, jnp.tanh(dense(net.embed, b.x)), b.start)
     said, value = speak(net, out)
@@ -353,7 +354,7 @@ PAPER = {
 }
 
 # The ranges that its sweep draws from; those of shapes are left to the base setting, one program for all.
-SWEEP: dict[str, Any] = {
+SWEEP: dict[str, tuple[float, ...]] = {
     "lr": (1e-4, 3e-4),
     "discount": (0.99, 0.995, 0.998),
     "trace": (0.8, 0.9, 0.95),

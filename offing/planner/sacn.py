@@ -9,12 +9,13 @@ temperature: so that the entropy of pi is `calm`, -|A| in a box
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 
 from ..hypers import grid, hypers
+from ..nets import Net
 from ..optim import Learner, adam, descend, start
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Posterior, Transition
 from ._parts import (
@@ -32,16 +33,13 @@ from ._parts import (
     scale_of,
     squashed,
 )
-from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE
+from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE, Sizes
 
 
 @hypers
-class Hypers:
+class Hypers(Sizes):
     """phi_III. Defaults: the paper's for HalfCheetah (An et al., 2021)."""
 
-    updates: int = 50_000
-    batch_size: int = 256
-    width: int = 256
     depth: int = 3
     critics: int = 10
     lr: float = 3e-4
@@ -49,14 +47,36 @@ class Hypers:
     polyak: float = 0.005
 
 
+class Soft(Protocol):
+    """Hyperparameters of soft actor-critic with several critics, wherever its rows come from."""
+
+    @property
+    def width(self) -> int: ...
+
+    @property
+    def depth(self) -> int: ...
+
+    @property
+    def critics(self) -> int: ...
+
+    @property
+    def lr(self) -> float: ...
+
+    @property
+    def discount(self) -> float: ...
+
+    @property
+    def polyak(self) -> float: ...
+
+
 REPORTS = ("critic", "actor", "q", "temperature", "entropy")
 
 
 class State(NamedTuple):
-    actor: Learner
-    critic: Learner
-    slow: Any  # the critics' target weights
-    temperature: Learner  # its logarithm
+    actor: Learner[Actor]
+    critic: Learner[Net]
+    slow: Net  # the critics' target weights
+    temperature: Learner[Array]  # its logarithm
     scale: Scale
     count: Array  # []  gradient steps so far
 
@@ -64,7 +84,7 @@ class State(NamedTuple):
 Loss = Callable[..., tuple[Array, Array]]  # (critics, hypers, minibatch, target, actions) -> loss, values [N, B]
 
 
-def init(key: Key, hypers: Any, data: Dataset, posterior: Posterior) -> State:
+def init(key: Key, hypers: Soft, data: Dataset, posterior: Posterior) -> State:
     """A planner that has seen nothing; what it sees is scaled by the log."""
     k1, k2 = jax.random.split(key)
     actions, width, sizes = posterior.task.actions, data.steps.obs.shape[1], hidden(hypers)
@@ -84,7 +104,7 @@ def update(
 
 
 def learn(
-    key: Key, hypers: Any, state: State, b: Transition, actions: Box | Discrete, critic_loss: Loss
+    key: Key, hypers: Soft, state: State, b: Transition, actions: Box | Discrete, critic_loss: Loss
 ) -> tuple[State, dict[str, Array]]:
     """One step of critics, actor and temperature on rows from anywhere."""
     k1, k2 = jax.random.split(key)
@@ -105,7 +125,7 @@ def learn(
 
 
 def backup(
-    key: Key, hypers: Any, state: State, b: Transition, temperature: Array, actions: Box | Discrete
+    key: Key, hypers: Soft, state: State, b: Transition, temperature: Array, actions: Box | Discrete
 ) -> Array:
     """What the rows' actions turn out to be worth [B]: y above."""
     action, logp = squashed(key, state.actor.params, b.next_obs, actions)
@@ -114,7 +134,7 @@ def backup(
 
 
 def critic_loss(
-    params: Any, hypers: Any, b: Transition, target: Array, actions: Box | Discrete
+    params: Net, hypers: Soft, b: Transition, target: Array, actions: Box | Discrete
 ) -> tuple[Array, Array]:
     """Squared errors of all critics; also what they say [N, B]."""
     q = critics(params, b.obs, b.action, actions)
@@ -122,7 +142,7 @@ def critic_loss(
 
 
 def actor_loss(
-    actor: Actor, key: Key, b: Transition, critic: Any, temperature: Array, actions: Box | Discrete
+    actor: Actor, key: Key, b: Transition, critic: Net, temperature: Array, actions: Box | Discrete
 ) -> tuple[Array, Array]:
     """What the policy's own actions lose; also their log-probabilities [B]."""
     action, logp = squashed(key, actor, b.obs, actions)

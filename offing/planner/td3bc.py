@@ -9,12 +9,11 @@ Smoothing, the order of steps, and nearness of choices: `_td3`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 
 from ..hypers import grid, hypers
+from ..nets import Net
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Posterior, Transition
 from . import _td3
 from ._parts import Actor, best, critics
@@ -22,18 +21,9 @@ from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE
 
 
 @hypers
-class Hypers:
+class Hypers(_td3.Hypers):
     """phi_III. Defaults: the paper's (Fujimoto & Gu, 2021, table 3)."""
 
-    updates: int = 50_000  # of the actor; the critics take two steps each time
-    batch_size: int = 256
-    width: int = 256
-    depth: int = 2
-    lr: float = 3e-4
-    discount: float = 0.99
-    polyak: float = 0.005
-    noise: float = 0.2  # of target actions, in halves of their range
-    noise_clip: float = 0.5
     alpha: float = 2.5
 
 
@@ -45,7 +35,7 @@ def update(
 
 
 def actor_loss(
-    actor: Actor, hypers: Hypers, b: Transition, critic: Any, actions: Box | Discrete
+    actor: Actor, hypers: Hypers, b: Transition, critic: Net, actions: Box | Discrete
 ) -> tuple[Array, None]:
     """Near what was logged, and worth much to the first critic, `alpha` times as much in units of its size."""
     action = best(actor, b.obs, actions)

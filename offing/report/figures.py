@@ -21,9 +21,10 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
 from matplotlib.typing import RcKeyType
 from numpy.typing import ArrayLike
 
+from ..hypers import Settings, Value
 from ..pil import THRESHOLD
 from ..wording import number
-from .reports import ChosenWorlds, SavedPolicy, Settings, SorelReport, Value
+from .reports import ChosenWorlds, SavedPolicy, SorelReport
 
 # Okabe and Ito's colours, which the colour-blind tell apart; a page may set the variables for the dark.
 INK, MUTED, LINE = "#1c2024", "#646b73", "#d3d7dc"

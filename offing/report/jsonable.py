@@ -18,9 +18,8 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get
 
 import numpy as np
 
-from ..types import BadInput
+from ..types import BadInput, Json
 
-Json = None | bool | int | float | str | list["Json"] | dict[str, "Json"]
 T = TypeVar("T")
 KEY = "json"  # of a field's metadata: its name in the JSON
 

@@ -11,13 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..data import Behaviour
+from ..hypers import Settings
 from ..pil import Bound
 from ..value.support import Support
 from .changes import Changes
 from .jsonable import Json, key
-
-Value = bool | int | float | str | tuple[float, ...] | None  # of a hyperparameter
-Settings = dict[str, Value]
 
 
 @dataclass(frozen=True, kw_only=True)

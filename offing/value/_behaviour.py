@@ -7,7 +7,7 @@ Choices: a softmax. The net is kept as it was when it did best on held-out episo
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,7 +15,7 @@ import numpy as np
 from jax.scipy.stats import norm
 
 from ..compiling import compiled
-from ..nets import mlp, mlp_init
+from ..nets import Net, mlp, mlp_init
 from ..optim import Learner, adam, descend, start
 from ..types import Array, Box, Dataset, Discrete, Key, Task
 from ._view import half, unit, units
@@ -27,6 +27,10 @@ CAP = 4_096  # held-out rows that are read at every round
 BLOCK = 8_192  # rows read at once
 
 
+Tables = tuple[np.ndarray, int, np.ndarray, int]  # rows to learn from and their number; and to stop by
+Carry = tuple[Learner[Net], Net, Array, Array]  # of a training: learner, best net, its loss, its round
+
+
 class Cloned(NamedTuple):
     """Log-density of every logged action under the cloned behaviour, and how well that fits."""
 
@@ -35,7 +39,7 @@ class Cloned(NamedTuple):
     best: int  # the round it was best in, of ROUNDS
 
 
-def log_likelihood(net: Any, obs: Array, action: Array, actions: Box | Discrete) -> Array:
+def log_likelihood(net: Net, obs: Array, action: Array, actions: Box | Discrete) -> Array:
     """Log-density [...] of actions in the log's own units; `obs` in units of order one."""
     said = mlp(net, obs)
     if isinstance(actions, Discrete):
@@ -74,22 +78,22 @@ def _parts(unit_of: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 @partial(compiled, static_argnames="actions")
 def _fit(
-    key: Key, hypers: Training, obs: Array, action: Array, tables: Any, actions: Box | Discrete
-) -> tuple[Any, Array, Array]:
+    key: Key, hypers: Training, obs: Array, action: Array, tables: Tables, actions: Box | Discrete
+) -> tuple[Net, Array, Array]:
     train, size, valid, valid_size = tables
     k1, k2 = jax.random.split(key)
     outputs = actions.n if isinstance(actions, Discrete) else 2 * actions.width
     net = mlp_init(k1, hypers.sizes(obs.shape[-1], outputs), last=0.01)
     counted = (jnp.arange(CAP) < valid_size) / valid_size
 
-    def loss(net: Any, index: Array) -> tuple[Array, None]:
+    def loss(net: Net, index: Array) -> tuple[Array, None]:
         return -jnp.mean(log_likelihood(net, obs[index], action[index], actions)), None
 
     def update(learner: Learner, at: tuple[Key, Array]) -> tuple[Learner, None]:
         index = train[jax.random.randint(at[0], (hypers.batch_size,), 0, size)]
         return descend(learner, adam(at[1], hypers.lr, hypers.decay), loss, index)[0], None
 
-    def round_(carry: Any, at: tuple[Key, Array]) -> tuple[Any, None]:
+    def round_(carry: Carry, at: tuple[Key, Array]) -> tuple[Carry, None]:
         learner, kept, lowest, best = carry
         counts = at[1] * hypers.per_round + jnp.arange(hypers.per_round)
         learner, _ = jax.lax.scan(update, learner, (jax.random.split(at[0], hypers.per_round), counts))
@@ -104,6 +108,6 @@ def _fit(
 
 
 @partial(compiled, static_argnames="actions")
-def _read(net: Any, obs: Array, action: Array, actions: Box | Discrete) -> Array:
+def _read(net: Net, obs: Array, action: Array, actions: Box | Discrete) -> Array:
     one = lambda row: log_likelihood(net, row[0], row[1], actions)
     return jax.lax.map(one, (obs, action), batch_size=BLOCK)

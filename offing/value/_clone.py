@@ -11,7 +11,7 @@ see.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ import numpy as np
 
 from ..compiling import compiled
 from ..hypers import hypers
-from ..nets import mlp, mlp_init
+from ..nets import Net, mlp, mlp_init
 from ..optim import Learner, adam, cosine, descend, start
 from ..types import Array, Box, Dataset, Discrete, Key, Task
 from ._behaviour import log_likelihood
@@ -41,10 +41,15 @@ class Hypers(Training):
     keep: float = 1e-3  # how dear they are
 
 
+Coded = tuple[Net, Array]  # the net, and the code of every part [B, C]
+Shown = tuple[Array, Array, Array]  # observations, actions, and whose they are
+Carry = tuple[Learner[Coded], Coded, Array]  # of a training: learner, what did best, and its loss
+
+
 class Clone(NamedTuple):
     """A clone of every part that it was shown."""
 
-    net: Any
+    net: Net
     code: Array  # [B, C]
     mean: np.ndarray  # [S]  of observations, and their width
     std: np.ndarray
@@ -66,25 +71,25 @@ def clone(key: Key, hypers: Hypers, data: Dataset, task: Task, parts: list[np.nd
 
 
 @partial(compiled, static_argnames=("count", "actions"))
-def _fit(key: Key, hypers: Hypers, seen: Any, held: Any, count: int, actions: Box | Discrete) -> tuple[Any, Array]:
+def _fit(key: Key, hypers: Hypers, seen: Shown, held: Shown, count: int, actions: Box | Discrete) -> Coded:
     k1, k2 = jax.random.split(key)
     outputs = actions.n if isinstance(actions, Discrete) else 2 * actions.width
-    sizes = (seen[0].shape[-1] + hypers.code, *[hypers.width] * hypers.depth, outputs)
+    sizes = hypers.sizes(seen[0].shape[-1] + hypers.code, outputs)
     first = (mlp_init(k1, sizes, last=0.01), 0.1 * jax.random.normal(k2, (count, hypers.code)))
 
-    def fit(params: Any, rows: Any) -> Array:
+    def fit(params: Coded, rows: Shown) -> Array:
         net, code = params
         return -jnp.mean(log_likelihood(net, jnp.concatenate([rows[0], code[rows[2]]], -1), rows[1], actions))
 
-    def loss(params: Any, rows: Any) -> tuple[Array, None]:
+    def loss(params: Coded, rows: Shown) -> tuple[Array, None]:
         return fit(params, rows) + hypers.keep * jnp.mean(jnp.sum(jnp.square(params[1]), -1)), None
 
-    def update(learner: Learner, at: tuple[Key, Array]) -> tuple[Learner, None]:
+    def update(learner: Learner[Coded], at: tuple[Key, Array]) -> tuple[Learner[Coded], None]:
         index = jax.random.randint(at[0], (hypers.batch_size,), 0, seen[0].shape[0])
         rate = adam(at[1], cosine(at[1], hypers.lr, hypers.updates, 0.1), hypers.decay)
         return descend(learner, rate, loss, jax.tree.map(lambda leaf: jnp.asarray(leaf)[index], seen))[0], None
 
-    def round_(carry: Any, at: tuple[Key, Array]) -> tuple[Any, None]:
+    def round_(carry: Carry, at: tuple[Key, Array]) -> tuple[Carry, None]:
         learner, kept, lowest = carry
         counts = at[1] * hypers.per_round + jnp.arange(hypers.per_round)
         learner, _ = jax.lax.scan(update, learner, (jax.random.split(at[0], hypers.per_round), counts))

@@ -13,14 +13,14 @@ update; from the drift d between two windows of n updates, d / (exp(n track (1 -
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ..compiling import compiled
 from ..hypers import hypers
-from ..nets import mlp, mlp_init, tower
+from ..nets import Net, mlp, mlp_init, tower
 from ..optim import Learner, adam, descend, start
 from ..types import Array, Box, Discrete, Key, Policy
 from ._view import Rows, Sample, Scale, choose, enter, smooth
@@ -47,24 +47,24 @@ class Hypers(Training):
 class Critics(NamedTuple):
     """One trailing critic for each policy and member, and how they came about."""
 
-    params: Any  # [P, M, ...]
+    params: Net  # [P, M, ...]
     curve: Array  # [ROUNDS, P, M]  value a step after each round, in the reward's units
     rounds: Array  # [P]  rounds until the policy's value had settled; ROUNDS if it never did
     left: Array  # [P]  what was left to go then, in those units
     clipped: Array  # [P]  share of the last round's targets that were held to the range
 
 
-def value_of(critic: Any, x: Array) -> Array:
+def value_of(critic: Net, x: Array) -> Array:
     """q [...] of one critic at what it reads [..., S + A]."""
     return mlp(critic, x)[..., 0]
 
 
-def in_training(critic: Any, x: Array) -> Array:
+def in_training(critic: Net, x: Array) -> Array:
     """As `value_of`, in bfloat16 inside where that is faster; not for values that are reported."""
     return tower(critic, x)[..., 0]
 
 
-def loss(critic: Any, x: Array, target: Array, weight: Array) -> tuple[Array, None]:
+def loss(critic: Net, x: Array, target: Array, weight: Array) -> tuple[Array, None]:
     """Weighted squared error of one critic."""
     return jnp.mean(weight * jnp.square(in_training(critic, x) - target)), None
 
@@ -91,12 +91,15 @@ class Frame(NamedTuple):
         return policies_in(self.pool)
 
 
+Carry = tuple[Learner[Net], Net]  # critics and their trailing copies [P, M, ...]
+
+
 class Now(NamedTuple):
     """A training between two rounds."""
 
     number: Array  # []
-    learner: Learner  # [P, M, ...]
-    bar: Any  # [P, M, ...]
+    learner: Learner[Net]  # [P, M, ...]
+    bar: Net  # [P, M, ...]
     curve: Array  # [ROUNDS, P, M]
     rounds: Array  # [P]
     left: Array  # [P]
@@ -154,13 +157,13 @@ def acts(key: Key, frame: Frame, obs: Array, chosen: Array | None = None) -> Arr
     return enter(frame.sample.scale, actions, jnp.broadcast_to(obs, (frame.count, *obs.shape)), chosen)
 
 
-def _update(frame: Frame, carry: Any, at: Any) -> tuple[Any, Array]:
+def _update(frame: Frame, carry: Carry, at: tuple[Key, Rows, Array, Array, Array]) -> tuple[Carry, Array]:
     key, batch, weight, number, index = at
     hypers, discount, scale = frame.hypers, frame.sample.discount, frame.sample.scale
     chosen = None if frame.after is None else frame.after[:, index]
     rate, after = adam(number, hypers.lr, hypers.decay), acts(key, frame, batch.next_obs, chosen)
 
-    def one(learner: Learner, bar: Any, after: Array, weight: Array) -> tuple[Learner, Any, Array]:
+    def one(learner: Learner[Net], bar: Net, after: Array, weight: Array) -> tuple[Learner[Net], Net, Array]:
         aim = (1 - discount) * batch.reward + discount * batch.mask * in_training(bar, after)
         target = jnp.clip(aim, scale.low, scale.high)
         learner, _, _ = descend(learner, rate, loss, batch.x, target, weight)
@@ -178,7 +181,7 @@ def minibatches(key: Key, hypers: Training, sample: Sample) -> tuple[Array, Rows
     return index, jax.tree.map(lambda leaf: leaf[index], sample.rows)
 
 
-def _many(frame: Frame, carry: Any, at: tuple[Key, Array]) -> tuple[Any, Array]:
+def _many(frame: Frame, carry: Carry, at: tuple[Key, Array]) -> tuple[Carry, Array]:
     hypers = frame.hypers
     k1, k2 = jax.random.split(at[0])
     index, batch = minibatches(k1, hypers, frame.sample)
@@ -217,11 +220,11 @@ def remaining(curve: Array, number: Array, hypers: Hypers, discount: Array) -> A
 
 @partial(compiled, static_argnames=("actions", "sampled"))
 def read(
-    key: Key, critics: Any, pool: Policy, scale: Scale, obs: Array, actions: Box | Discrete, sampled: bool
+    key: Key, critics: Net, pool: Policy, scale: Scale, obs: Array, actions: Box | Discrete, sampled: bool
 ) -> Array:
     """qbar(s, pi(s)) of every policy and member at observations [K, S]: [P, M, K]."""
 
-    def one(critic: Any, policy: Policy, key: Key | None) -> Array:
+    def one(critic: Net, policy: Policy, key: Key | None) -> Array:
         x = enter(scale, actions, obs, choose(key, policy, obs, actions))
         return jax.vmap(value_of, (0, None))(critic, x)
 
@@ -233,7 +236,14 @@ def read(
 
 @partial(compiled, static_argnames=("actions", "sampled"))
 def bellman(
-    key: Key, critics: Any, pool: Policy, scale: Scale, rows: Rows, discount: Array, actions: Any, sampled: bool
+    key: Key,
+    critics: Net,
+    pool: Policy,
+    scale: Scale,
+    rows: Rows,
+    discount: Array,
+    actions: Box | Discrete,
+    sampled: bool,
 ) -> Array:
     """Root of the mean squared Bellman error over that of the targets about their mean [P]."""
     after = read(key, critics, pool, scale, rows.next_obs, actions, sampled)

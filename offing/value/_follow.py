@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -11,9 +11,10 @@ import numpy as np
 
 from ..compiling import compiled
 from ..data.dataset import laid_out
-from ..types import Array, BadInput, Box, Dataset, Discrete, Key, Policy, Seen, Task
+from ..nets import Net
+from ..types import Array, BadInput, Box, Dataset, Discrete, Key, Memory, Policy, Seen, Task
 from ._critic import value_of
-from ._view import Density, Scale, draws, enter, log_density
+from ._view import Density, Drawing, Scale, draws, enter, log_density
 
 
 class Episodes(NamedTuple):
@@ -45,6 +46,22 @@ def episodes(data: Dataset, task: Task, name: str) -> Episodes:
     )
 
 
+class Weighing(Drawing, Protocol):
+    """Hyperparameters of estimates that weigh episodes."""
+
+    @property
+    def least(self) -> float: ...  # of a step's log-ratio
+
+    @property
+    def most(self) -> float: ...
+
+    @property
+    def normalise(self) -> bool: ...
+
+    @property
+    def alive_only(self) -> bool: ...
+
+
 class Way(NamedTuple):
     """One policy along the logged episodes."""
 
@@ -55,19 +72,28 @@ class Way(NamedTuple):
 
 
 def follow(
-    key: Key, hypers: Any, policy: Policy, log: Episodes, scale: Scale, critics: Any, actions: Box | Discrete
+    key: Key,
+    hypers: Weighing,
+    policy: Policy,
+    log: Episodes,
+    scale: Scale,
+    critics: Net | None,
+    actions: Box | Discrete,
 ) -> Way:
     """A policy's memory rolled along every logged episode: how likely it was to do what was done, and Q there."""
     lead = log.reward.shape[1:]
     exact = hypers.sampled and isinstance(policy.act, Density)
-    value = lambda x: jax.vmap(value_of, (0, None))(critics, x)
 
-    def worth(key: Key, memory: Any, seen: Seen) -> Array:  # [M, E]
+    def value(x: Array) -> Array:
+        assert critics is not None  # nobody asks where there are none
+        return jax.vmap(value_of, (0, None))(critics, x)
+
+    def worth(key: Key, memory: Memory, seen: Seen) -> Array:  # [M, E]
         shaken = draws(key, policy, memory, seen, actions, hypers)[1]
         obs = jnp.broadcast_to(seen.obs, (*shaken.shape[:-1], seen.obs.shape[-1]))
         return value(enter(scale, actions, obs, shaken)).mean(1)
 
-    def one(carry: Any, at: Any) -> tuple[Any, Any]:
+    def one(carry: tuple[Memory, Seen], at: tuple[Array, ...]) -> tuple[tuple[Memory, Seen], tuple[Array, ...]]:
         memory, seen = carry
         key, obs, action, reward, next_obs = at
         k1, k2 = jax.random.split(key)
@@ -93,12 +119,20 @@ def follow(
 
 
 @partial(compiled, static_argnames="actions")
-def follow_all(key: Key, hypers: Any, pool: Policy, log: Any, scale: Scale, critics: Any, actions: Any) -> Way:
+def follow_all(
+    key: Key,
+    hypers: Weighing,
+    pool: Policy,
+    log: Episodes,
+    scale: Scale,
+    critics: Net | None,
+    actions: Box | Discrete,
+) -> Way:
     each = lambda policy, critics: follow(key, hypers, policy, log, scale, critics, actions)
     return jax.vmap(each, (0, None if critics is None else 0))(pool, critics)
 
 
-def weigh(hypers: Any, ratio: Array, alive: Array) -> tuple[Array, Array]:
+def weigh(hypers: Weighing, ratio: Array, alive: Array) -> tuple[Array, Array]:
     """Log-weights [T, E] of clipped log-ratios [T, E], kept after an episode's end; and the share clipped."""
     held = jnp.clip(ratio, hypers.least, hypers.most)
     clipped = jnp.sum((held != ratio) & alive) / jnp.sum(alive)
@@ -106,7 +140,7 @@ def weigh(hypers: Any, ratio: Array, alive: Array) -> tuple[Array, Array]:
 
 
 def add_up(
-    hypers: Any, logw: Array, earned: Array, log: Any, omega: Array, discount: Array
+    hypers: Weighing, logw: Array, earned: Array, log: Episodes, omega: Array, discount: Array
 ) -> tuple[Array, Array]:
     """The estimate under every weighting of episodes, omega [B, E]: [B]; and effective episodes at each time [T].
 

@@ -8,18 +8,25 @@ out as a traceback of the compiler's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..types import Array, BadPolicy, Box, Discrete, Key, Policy, Seen
+from ..types import Array, BadPolicy, Box, Discrete, Key, Memory, Policy, Seen, Tree
 from ._given import EDGE, asked, read
 
-Ask = Callable[[Any, Any, Any], tuple[Any, Any]]  # obs [B, S], state or None, start [B] -> actions, state
+
+class Ask(Protocol):
+    """Somebody's function: obs [B, S], its state or None, start [B] -> actions and state, as it pleases."""
+
+    def __call__(self, obs: Array, state: Memory, start: Array, /) -> tuple[object, object]: ...
+
+
+Wrapped = Callable[..., object]  # what a policy acts by, perhaps around another such
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +41,7 @@ class Foreign:
 class Host(Foreign):
     """One that is asked on the host; every action is looked at."""
 
-    def __call__(self, params: Any, memory: Any, seen: Seen, key: Key | None) -> tuple[np.ndarray, Any]:
+    def __call__(self, params: Tree, memory: Memory, seen: Seen, key: Key | None) -> tuple[np.ndarray, Memory]:
         del params, key
         try:
             obs = np.asarray(seen.obs, np.float32)
@@ -46,7 +53,7 @@ class Host(Foreign):
         found = self._asked(flat(obs), jax.tree.map(flat, memory), fresh)
         return jax.tree.map(lambda leaf: leaf.reshape(*lead, *leaf.shape[1:]), found)
 
-    def _asked(self, obs: np.ndarray, state: Any, fresh: np.ndarray) -> tuple[np.ndarray, Any]:
+    def _asked(self, obs: np.ndarray, state: Memory, fresh: np.ndarray) -> tuple[np.ndarray, Memory]:
         if not jax.tree.leaves(state) or fresh.all():
             return self._call(obs, None, fresh, state)
         if not fresh.any():
@@ -57,7 +64,7 @@ class Host(Foreign):
         pick = lambda new, old: np.where(fresh.reshape(-1, *[1] * (new.ndim - 1)), new, old)
         return jax.tree.map(pick, begun, going)
 
-    def _call(self, obs: np.ndarray, state: Any, start: np.ndarray, like: Any) -> tuple[np.ndarray, Any]:
+    def _call(self, obs: np.ndarray, state: Memory, start: np.ndarray, like: Memory) -> tuple[np.ndarray, Memory]:
         said, after = asked(lambda: self.ask(obs.copy(), state, start), self.name, obs)
         rows = read(said, self.name, obs, self.actions, lambda i: f"observation {i} of {len(obs)},")
         if not jax.tree.leaves(like):
@@ -71,7 +78,7 @@ class Native(Foreign):
     What is no action is passed on as it is, a choice as NaN: `validate_actions` finds it.
     """
 
-    def __call__(self, params: Any, memory: Any, seen: Seen, key: Key | None) -> tuple[Array, Any]:
+    def __call__(self, params: Tree, memory: Memory, seen: Seen, key: Key | None) -> tuple[Array, Memory]:
         del params, key
         lead = seen.obs.shape[:-1]
         flat = lambda leaf: jnp.reshape(leaf, (-1, *jnp.shape(leaf)[len(lead) :]))
@@ -80,7 +87,7 @@ class Native(Foreign):
         shaped = lambda leaf: leaf.reshape(*lead, *leaf.shape[1:])
         return shaped(action), jax.tree.map(shaped, memory)
 
-    def _one(self, obs: Array, start: Array, memory: Any) -> tuple[Array, Any]:
+    def _one(self, obs: Array, start: Array, memory: Memory) -> tuple[Array, Memory]:
         call = lambda state, first: jax.tree.map(jnp.asarray, self.ask(obs[None], state, jnp.full(1, first)))
         said, state = call(None, True)
         if not jax.tree.leaves(memory):
@@ -98,12 +105,15 @@ class Native(Foreign):
         return jnp.where(jnp.abs(given - held) <= EDGE * (high - low), held, given)
 
 
-def inner(policy: Policy) -> Any:
+def inner(policy: Policy) -> Wrapped:
     """What a policy acts by, without what is wrapped around it."""
-    act: Any = policy.act
-    while hasattr(act, "act"):
-        act = act.act
+    act: Wrapped = policy.act
+    while (within := getattr(act, "act", None)) is not None:
+        act = within
     return act
+
+
+Shapes = tuple[Hashable, list[tuple[int, ...]]]  # of a state: its structure, and rows of its leaves
 
 
 def is_foreign(policy: Policy) -> bool:
@@ -118,10 +128,11 @@ def is_host(policy: Policy) -> bool:
 def on_host(policy: Policy) -> Policy:
     """The same policy, asked on the host where every action is looked at; one that is not foreign as it is."""
 
-    def turned(act: Any) -> Any:
+    def turned(act: Wrapped) -> Wrapped:
         if isinstance(act, Native):
             return Host(act.ask, act.name, act.actions)
-        return replace(act, act=turned(act.act)) if hasattr(act, "act") else act
+        within = getattr(act, "act", None)
+        return act if within is None else replace(act, act=turned(within))  # type: ignore[type-var]
 
     return replace(policy, act=turned(policy.act)) if is_foreign(policy) else policy
 
@@ -132,11 +143,11 @@ def living(obs: Array, alive: Array) -> np.ndarray:
     return np.where(alive[..., None], obs, obs[alive][0])
 
 
-def shapes(tree: Any) -> Any:
+def shapes(tree: object) -> Shapes:
     return jax.tree.structure(tree), [np.shape(leaf)[1:] for leaf in jax.tree.leaves(tree)]
 
 
-def arrays(state: Any, name: str, rows: int, like: Any = None) -> Any:
+def arrays(state: object, name: str, rows: int, like: Shapes | None = None) -> Memory:
     """A state as arrays, one row per observation; BadPolicy if it is anything else, or another than before."""
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
     if not all(leaf.dtype.kind in "biuf" and leaf.shape[:1] == (rows,) for leaf in leaves):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from ..types import BadInput, BadPolicy, Box, Discrete
 
+T = TypeVar("T")
 EDGE = 1e-5  # of the box's width: an amount that is out by less is taken for the edge
 Label = Callable[[int], str]  # what the i-th observation is called
 
@@ -18,7 +19,7 @@ def plain(i: int) -> str:
     return "the observation"
 
 
-def asked(call: Callable[[], Any], name: str, obs: np.ndarray, quiet: bool = True) -> Any:
+def asked(call: Callable[[], T], name: str, obs: np.ndarray, quiet: bool = True) -> T:
     """What the call comes back with; BadPolicy with its first observation if it fails. `quiet`: no warnings."""
     try:
         with warnings.catch_warnings():
@@ -32,7 +33,7 @@ def asked(call: Callable[[], Any], name: str, obs: np.ndarray, quiet: bool = Tru
         raise BadPolicy(f"{name}: failed, {what}: {sentence(error)}") from error
 
 
-def read(said: Any, name: str, obs: np.ndarray, actions: Box | Discrete, label: Label = plain) -> np.ndarray:
+def read(said: object, name: str, obs: np.ndarray, actions: Box | Discrete, label: Label = plain) -> np.ndarray:
     """What was said at observations [N, S], as action rows [N, A]; BadPolicy names the first that is no action."""
     given = asked(lambda: np.asarray(said, dtype=float), name, obs)
     shape = (len(obs),) if isinstance(actions, Discrete) else (len(obs), actions.width)

@@ -8,20 +8,23 @@ is found by 64 bits of hash of the observation, or where a policy remembers, of 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..data.dataset import laid_out
-from ..types import Array, Dataset, Key, Policy, Seen, Task
+from ..types import Array, Dataset, Key, Memory, Policy, Seen, Task
 from ._foreign import is_foreign, on_host
 from ._view import alone
 
 BLOCK = 65_536  # observations that a policy is asked at, at once
 PROBES = 4  # rows that may share the first half of a hash
 SALTS = np.array([0x9E3779B9, 0x85EBCA6B], np.uint32)
+
+
+Hash = Array | tuple[()]  # of an episode so far [..., 2]
 
 
 class Kept(NamedTuple):
@@ -36,10 +39,10 @@ class Kept(NamedTuple):
 class Table:
     """Acts as the table says; memory is the hash of the episode so far, or ()."""
 
-    def __call__(self, params: Kept, memory: Any, seen: Seen, key: Key | None) -> tuple[Array, Any]:
+    def __call__(self, params: Kept, memory: Hash, seen: Seen, key: Key | None) -> tuple[Array, Hash]:
         del key
         lead = seen.obs.shape[:-1]
-        remembers = bool(jax.tree.leaves(memory))
+        remembers = not isinstance(memory, tuple)
         before = (
             jnp.where(seen.start[..., None] > 0, 0, memory) if remembers else jnp.zeros((*lead, 2), jnp.uint32)
         )
@@ -104,7 +107,7 @@ def _along(policy: Policy, data: Dataset, task: Task) -> list[tuple[np.ndarray, 
     obs, after = (np.asarray(each, np.float32) for each in (data.steps.obs, data.steps.next_obs))
     found: list[tuple[np.ndarray, np.ndarray]] = []
 
-    def act(memory: Any, before: np.ndarray, there: np.ndarray, start: bool) -> tuple[Any, np.ndarray]:
+    def act(memory: Memory, before: np.ndarray, there: np.ndarray, start: bool) -> tuple[Memory, np.ndarray]:
         seen = alone(there, task.actions)._replace(start=np.full(len(there), start, np.float32))
         action, memory = policy.act(policy.params, memory, seen, None)
         found.append((np.asarray(chained(before, there)), np.asarray(action)))

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.stats import norm
 
-from ..types import Array, BadInput, Box, Dataset, Discrete, Key, Policy, Seen, Task
+from ..types import Array, BadInput, Box, Dataset, Discrete, Key, Memory, Policy, Seen, Task, Tree
+
+Amount = TypeVar("Amount", float, np.ndarray)
 
 
 class Scale(NamedTuple):
@@ -22,7 +24,7 @@ class Scale(NamedTuple):
     low: float  # least and most reward a step, in those units; an episode that ended earns none
     high: float
 
-    def earns(self, value: Any) -> Any:
+    def earns(self, value: Amount) -> Amount:
         """Reward a step in the log's own units."""
         return value * self.reward_std + self.reward_mean
 
@@ -116,7 +118,7 @@ def below_one(task: Task, name: str) -> list[str]:
 class Density(Protocol):
     """An `act` that can also say how likely it was to do what was done, in the log's own units."""
 
-    def logp(self, params: Any, memory: Any, seen: Seen, action: Array) -> Array: ...
+    def logp(self, params: Tree, memory: Memory, seen: Seen, action: Array) -> Array: ...
 
 
 def alone(obs: Array, actions: Box | Discrete) -> Seen:
@@ -130,8 +132,21 @@ def choose(key: Key | None, policy: Policy, obs: Array, actions: Box | Discrete)
     return policy.act(policy.params, policy.memory, alone(obs, actions), key)[0]
 
 
+class Drawing(Protocol):
+    """Hyperparameters that say how a policy's actions are drawn."""
+
+    @property
+    def draws(self) -> int: ...
+
+    @property
+    def sampled(self) -> bool: ...
+
+    @property
+    def smoothing(self) -> float: ...
+
+
 def draws(
-    key: Key, policy: Policy, memory: Any, seen: Seen, actions: Box | Discrete, hypers: Any
+    key: Key, policy: Policy, memory: Memory, seen: Seen, actions: Box | Discrete, hypers: Drawing
 ) -> tuple[Array, Array]:
     """What the policy does, `hypers.draws` times over [D, ..., A]: as it is, and as it is judged.
 

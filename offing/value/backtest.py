@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -179,6 +179,9 @@ def _block(
     return Block(fold, int(block[0]), int(block[-1]), len(block), float(logged.mean()), estimate)
 
 
+Carry = tuple[Place, Array, Array]  # where episodes are, which still go on, and what they earned
+
+
 @partial(compiled, static_argnames="copies")
 def along(key: Key, worlds: Posterior, cloned: Clone, case: Case, copies: int) -> Array:
     """Returns [M, E, copies] of the clone in every world, from each episode's start and with its block's code."""
@@ -186,7 +189,7 @@ def along(key: Key, worlds: Posterior, cloned: Clone, case: Case, copies: int) -
     spread = lambda a: jnp.broadcast_to(jnp.repeat(a, copies, 0), (shape[0], shape[1], *a.shape[1:]))
     step, whose, limit = fixed(worlds), spread(case.whose), spread(case.limit)
 
-    def one(carry: Any, at: tuple[Key, Array]) -> tuple[Any, None]:
+    def one(carry: Carry, at: tuple[Key, Array]) -> tuple[Carry, None]:
         (place, alive, total), (key, t) = carry, at
         k1, k2 = jax.random.split(key)
         place, drawn = step(k2, place, act(k1, cloned, whose, place.obs, worlds.task.actions))

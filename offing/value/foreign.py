@@ -15,12 +15,13 @@ What JAX can trace becomes part of compiled programs; all else is asked on the h
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from collections.abc import Sequence
+from typing import cast
 
 import jax
 import numpy as np
 
-from ..types import Array, BadInput, BadPolicy, Box, Dataset, Discrete, Policy, Seen, Task
+from ..types import Array, BadInput, BadPolicy, Box, Dataset, Discrete, Memory, Policy, Seen, Task
 from ._foreign import Ask, Foreign, Host, Native, arrays, inner, is_host, living, on_host, shapes
 from ._given import Label, asked, fits, read, refuse, shown
 from ._view import alone
@@ -33,16 +34,16 @@ AGAIN = 16  # of them that it asks twice
 SAME = 1e-3  # of the range: amounts that differ by less are the same
 
 
-def foreign(thing: Any, task: Task, width: int, name: str = "the policy", trace: bool = True) -> Policy:
+def foreign(thing: object, task: Task, width: int, name: str = "the policy", trace: bool = True) -> Policy:
     """Somebody's function, or object with `predict`, as a Policy for observations of `width` numbers."""
     ask, actions = _asker(thing, name), task.actions
     obs = np.zeros((PROBE, width), np.float32)
     said, state = asked(lambda: ask(obs.copy(), None, np.ones(PROBE, bool)), name, obs, quiet=False)
     due = (PROBE,) if isinstance(actions, Discrete) else (PROBE, actions.width)
-    shape = asked(lambda: np.shape(said), name, obs)
+    shape = asked(lambda: np.asarray(said).shape, name, obs)
     if not fits(shape, due, actions):
         raise BadInput(f"{name}: gave shape {shape} for {PROBE} observations, where {due} was expected")
-    memory: Any = ()
+    memory: Memory = ()
     if jax.tree.leaves(state):
         state = arrays(state, name, PROBE)
         after = asked(lambda: ask(obs.copy(), state, np.zeros(PROBE, bool)), name, obs)[1]
@@ -57,7 +58,7 @@ def foreign(thing: Any, task: Task, width: int, name: str = "the policy", trace:
     return Policy(none, memory, Host(ask, name, actions))
 
 
-def _asker(thing: Any, name: str) -> Ask:
+def _asker(thing: object, name: str) -> Ask:
     """(obs, state, start) -> actions, state, whichever of the three forms it has."""
     function = _named(thing, getattr(thing, "predict", None) or thing)
     if not callable(function) or inspect.isclass(thing):
@@ -76,25 +77,25 @@ def _asker(thing: Any, name: str) -> Ask:
     if "state" not in parameters:
         return lambda obs, state, start: (function(obs), None)
 
-    def ask(obs: Any, state: Any, start: Any) -> tuple[Any, Any]:
+    def ask(obs: Array, state: Memory, start: Array) -> tuple[object, object]:
         more = {"episode_start": start, "deterministic": True}
         said = function(obs, state=state, **{each: more[each] for each in more if each in parameters})
         if not isinstance(said, tuple) or len(said) != 2:
             raise BadPolicy(
                 f"{name}: takes a state, and must give actions and a state; it gave {type(said).__name__}"
             )
-        return said
+        return cast(tuple[object, object], said)
 
     return ask
 
 
-def _named(thing: Any, function: Any) -> Any:
+def _named(thing: object, function: object) -> object:
     """A model that was fitted on a table with names gets one: of bare arrays it would complain at every step."""
-    names = getattr(thing, "feature_names_in_", None)
+    names: Sequence[str] | None = getattr(thing, "feature_names_in_", None)
     if names is None or not callable(function):
         return function
 
-    def by_name(obs: Any) -> Any:
+    def by_name(obs: Array) -> object:
         import pandas
 
         return function(pandas.DataFrame(np.asarray(obs), columns=list(names)))
@@ -102,7 +103,7 @@ def _named(thing: Any, function: Any) -> Any:
     return by_name
 
 
-def _traced(native: Native, width: int, memory: Any) -> Any:
+def _traced(native: Native, width: int, memory: Memory) -> Memory | None:
     """Memory as the traced function has it; None if JAX cannot trace it."""
     one = lambda *shape: np.zeros(shape, np.float32)
     seen = Seen(one(width), one(native.actions.width), one(), one())
@@ -174,7 +175,7 @@ def _sample(data: Dataset) -> tuple[np.ndarray, Label]:
     return obs, names.__getitem__
 
 
-def _best(policy: Policy, obs: np.ndarray, actions: Box | Discrete) -> Any:
+def _best(policy: Policy, obs: np.ndarray, actions: Box | Discrete) -> Array:
     return policy.act(policy.params, policy.begin(len(obs)), alone(obs, actions), None)[0]
 
 

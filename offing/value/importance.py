@@ -15,8 +15,6 @@ their range, or an even draw so often. Spread: a Bayesian bootstrap over episode
 
 from __future__ import annotations
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -32,6 +30,8 @@ from .estimate import Estimate, ValueEstimate
 from .pool import Training, memoryless, pooled
 
 FEW = 10  # effective episodes below which an estimate is one of a handful of episodes
+
+Weighed = tuple[Array, Array, Array]  # estimates, effective episodes, share of ratios clipped
 
 
 @hypers
@@ -62,11 +62,11 @@ def _omega(key: Key, hypers: Hypers, count: int) -> Array:
 
 
 @jax.jit
-def _plain(key: Key, hypers: Hypers, way: Way, behaviour: Array, log: Episodes, discounts: Array) -> Any:
+def _plain(key: Key, hypers: Hypers, way: Way, behaviour: Array, log: Episodes, discounts: Array) -> Weighed:
     """Of every policy: estimates [D, 1 + B] at each discount, effective episodes [T], share of ratios clipped."""
     omega = _omega(key, hypers, log.reward.shape[1])
 
-    def one(way: Way) -> Any:
+    def one(way: Way) -> Weighed:
         logw, clipped = weigh(hypers, way.logp - behaviour, log.alive)
         found, effective = jax.vmap(lambda d: add_up(hypers, logw, log.reward, log, omega, d))(discounts)
         return found, effective[0], clipped
@@ -77,13 +77,13 @@ def _plain(key: Key, hypers: Hypers, way: Way, behaviour: Array, log: Episodes, 
 @jax.jit
 def _doubly(
     key: Key, hypers: Doubly, way: Way, behaviour: Array, log: Episodes, reward: Array, discount: Array
-) -> Any:
+) -> Weighed:
     """As `_plain`, of DR and in units of value a step; every replicate has the critic of one member."""
     omega = _omega(key, hypers, log.reward.shape[1])
     mask = jnp.ones_like(log.mask) if hypers.unmasked else log.mask
     turn = jnp.arange(hypers.replicates)
 
-    def one(way: Way) -> Any:
+    def one(way: Way) -> Weighed:
         logw, clipped = weigh(hypers, way.logp - behaviour, log.alive)
 
         def dr(q: Array, v_next: Array, v_first: Array) -> tuple[Array, Array]:

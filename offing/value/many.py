@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -24,6 +24,7 @@ from .pool import kinds
 from .predictive import VISITS, Predictive, Rollouts, Walk, begun, ended, estimates, known_of, moved, rollouts
 from .support import Support, known, outside
 
+T = TypeVar("T")
 MOST = 64 * 2**20  # numbers that the paths of one program's policies may take
 
 
@@ -74,7 +75,9 @@ def _parted(index: list[int], posterior: Posterior, copies: int) -> list[list[in
 
 
 @partial(compiled, static_argnames=("copies", "sampled", "path"))
-def _together(key: Key, pool: Policy, posterior: Posterior, copies: int, sampled: bool, path: bool) -> Any:
+def _together(
+    key: Key, pool: Policy, posterior: Posterior, copies: int, sampled: bool, path: bool
+) -> tuple[Rollouts, tuple[Array, Array, Array] | None]:
     return jax.vmap(lambda policy: rollouts(key, policy, posterior, copies, sampled, path))(pool)
 
 
@@ -83,15 +86,16 @@ def _pooled(
 ) -> list[Journey]:
     pool = jax.tree.map(lambda *leaves: jnp.stack(leaves), *policies)
     sums = _host(_together(key, pool, posterior, copies, sampled, False)[0])
-    ways: Any = [None] * len(policies)
+    ways: list[Way | None] = [None] * len(policies)
     if way:
         other = jax.random.fold_in(key, 1)
         rows = _host(_together(other, pool, posterior, min(copies, VISITS), sampled, True)[1])
+        assert rows is not None  # a path was asked for
         ways = [Way(*(part[i] for part in rows)) for i in range(len(policies))]
     return [Journey(jax.tree.map(lambda leaf, i=i: leaf[i], sums), ways[i]) for i in range(len(policies))]
 
 
-def _host(tree: Any) -> Any:
+def _host(tree: T) -> T:
     return jax.tree.map(np.asarray, tree)
 
 

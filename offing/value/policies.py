@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from types import ModuleType
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -22,6 +24,7 @@ from ..types import BadInput, Box, Discrete, Policy, Task
 from ._given import sentence
 from .foreign import foreign
 
+T = TypeVar("T")
 FORMS = "the folder of a finished run, MODULE:FUNCTION, FILE.onnx, sb3:ALGORITHM:FILE or d3rlpy:FILE"
 NUMBERS = {"tensor(float)": np.float32, "tensor(double)": np.float64}  # that an ONNX file may take
 SB3, CONTRIB = "stable_baselines3", "sb3_contrib"
@@ -73,13 +76,13 @@ def described(actions: Box | Discrete) -> str:
 # ---- somebody else's
 
 
-def named(text: str) -> Any:
+def named(text: str) -> object:
     """What MODULE:NAME names; modules in the folder that the command runs in are found too."""
     module, _, name = text.partition(":")
     here = str(Path.cwd())
     sys.path.insert(0, here)
     try:
-        found: Any = importlib.import_module(module)
+        found: object = importlib.import_module(module)
         for part in name.split("."):
             found = getattr(found, part)
     except Exception as error:  # a module's own code may fail in any way
@@ -89,7 +92,7 @@ def named(text: str) -> Any:
     return found
 
 
-def onnx_function(path: str, task: Task, width: int) -> Any:
+def onnx_function(path: str, task: Task, width: int) -> Callable[[np.ndarray], np.ndarray]:
     """A function of observations from an ONNX file.
 
     It has one float input [B, S], B left open. Of its outputs the first counts: amounts [B, A]; or for choices,
@@ -121,7 +124,7 @@ def onnx_function(path: str, task: Task, width: int) -> Any:
     return act
 
 
-def sb3_model(rest: str, spec: str) -> Any:
+def sb3_model(rest: str, spec: str) -> Predicts:
     """A model of Stable-Baselines3 or sb3-contrib, by ALGORITHM:FILE."""
     algorithm, _, file = rest.partition(":")
     known = {name.upper(): SB3 for name in NAMES} | dict.fromkeys(EXTRAS, CONTRIB)
@@ -136,19 +139,32 @@ def sb3_model(rest: str, spec: str) -> Any:
     return Layered(model) if algorithm.upper() == "RECURRENTPPO" else model
 
 
+State = tuple[np.ndarray, ...] | None  # of a recurrent model
+
+
+class Predicts(Protocol):
+    """A model of Stable-Baselines3, or one that is called alike."""
+
+    def predict(
+        self, obs: np.ndarray, state: State, episode_start: np.ndarray, deterministic: bool = True
+    ) -> tuple[np.ndarray, State]: ...
+
+
 class Layered:
     """A recurrent model whose state has its layers before its batch [L, B, H]: ours has the batch first."""
 
-    def __init__(self, model: Any):
+    def __init__(self, model: Predicts):
         self.model = model
 
-    def predict(self, obs: Any, state: Any, episode_start: Any, deterministic: bool = True) -> tuple[Any, Any]:
+    def predict(
+        self, obs: np.ndarray, state: State, episode_start: np.ndarray, deterministic: bool = True
+    ) -> tuple[np.ndarray, State]:
         turned = lambda each: None if each is None else tuple(np.swapaxes(leaf, 0, 1) for leaf in each)
         said, after = self.model.predict(obs, turned(state), episode_start, deterministic)
         return said, turned(after)
 
 
-def d3rlpy_model(file: str, spec: str) -> Any:
+def d3rlpy_model(file: str, spec: str) -> object:
     """A model of d3rlpy, as its `save` wrote it."""
     if not file:
         raise BadInput(f"{spec}: give d3rlpy:FILE")
@@ -157,7 +173,7 @@ def d3rlpy_model(file: str, spec: str) -> Any:
     return _loaded(spec, lambda: library.load_learnable(file, device="cpu:0"))
 
 
-def needed(package: str, spec: str, how: str) -> Any:
+def needed(package: str, spec: str, how: str) -> ModuleType:
     """The package, or BadInput that says what to install."""
     try:
         return importlib.import_module(package)
@@ -170,7 +186,7 @@ def _there(path: str, spec: str) -> None:
         raise BadInput(f"{spec}: no such file")
 
 
-def _loaded(spec: str, load: Any) -> Any:
+def _loaded(spec: str, load: Callable[[], T]) -> T:
     try:
         return load()
     except Exception as error:  # another library's file may be wrong in any way

@@ -6,16 +6,16 @@ weights and random numbers, so that what tells them apart is what they do; and o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, overload
+from typing import Generic, Protocol, cast, overload
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..hypers import hypers
-from ..types import Array, BadInput, Dataset, Key, Policy, Seen, Task
+from ..types import Array, BadInput, Dataset, Key, Params, Policy, Remembered, Seen, Task
 from ._table import on_log
 from ._view import alone as alone
 from .estimate import Estimate
@@ -56,20 +56,33 @@ class Pooled(Protocol):
 
     @overload
     def __call__(
-        self, key: Key, policy: Policy, data: Dataset, task: Task, hypers: Any = None, **more: Any
+        self, key: Key, policy: Policy, data: Dataset, task: Task, hypers: Training | None = None, **more: Array
     ) -> Estimate: ...
 
     @overload
     def __call__(
-        self, key: Key, policy: Sequence[Policy], data: Dataset, task: Task, hypers: Any = None, **more: Any
+        self,
+        key: Key,
+        policy: Sequence[Policy],
+        data: Dataset,
+        task: Task,
+        hypers: Training | None = None,
+        **more: Array,
     ) -> list[Estimate]: ...
 
 
-def pooled(default: Any) -> Callable[[Callable[..., list[Estimate]]], Pooled]:
+def pooled(default: Training) -> Callable[[Callable[..., list[Estimate]]], Pooled]:
     """Makes an estimator of stacked pools take one policy or many; one program for those of one structure."""
 
     def wrap(estimator: Callable[..., list[Estimate]]) -> Pooled:
-        def judge(key: Key, policy: Any, data: Dataset, task: Task, hypers: Any = None, **more: Any) -> Any:
+        def judge(
+            key: Key,
+            policy: Policy | Sequence[Policy],
+            data: Dataset,
+            task: Task,
+            hypers: Training | None = None,
+            **more: Array,
+        ) -> Estimate | list[Estimate]:
             hypers = default if hypers is None else hypers
             policies = [policy] if isinstance(policy, Policy) else list(policy)
             policies = [on_log(each, data, task) for each in policies]
@@ -83,7 +96,7 @@ def pooled(default: Any) -> Callable[[Callable[..., list[Estimate]]], Pooled]:
             return judged[0] if isinstance(policy, Policy) else judged
 
         judge.__doc__, judge.__name__ = estimator.__doc__, estimator.__name__
-        return judge
+        return cast(Pooled, judge)
 
     return wrap
 
@@ -95,7 +108,7 @@ def policies_in(pool: Policy) -> int:
 
 def kinds(policies: Sequence[Policy]) -> list[list[int]]:
     """Places of the policies that one program can hold together: one `act`, parameters of one shape."""
-    found: dict[Any, list[int]] = {}
+    found: dict[Hashable, list[int]] = {}
     for i, policy in enumerate(policies):
         leaves, structure = jax.tree.flatten(policy)
         found.setdefault((structure, tuple(np.shape(leaf) for leaf in leaves)), []).append(i)
@@ -108,12 +121,14 @@ def remembers(policy: Policy) -> bool:
 
 
 @dataclass(frozen=True)
-class Forgets:
+class Forgets(Generic[Params, Remembered]):
     """A policy's act, at every step as if the episode had just begun."""
 
-    act: Callable[..., tuple[Array, Any]]
+    act: Callable[[Params, Remembered, Seen, Key | None], tuple[Array, Remembered]]
 
-    def __call__(self, params: tuple[Any, Any], memory: Any, seen: Seen, key: Key | None) -> tuple[Array, Any]:
+    def __call__(
+        self, params: tuple[Params, Remembered], memory: tuple[()], seen: Seen, key: Key | None
+    ) -> tuple[Array, tuple[()]]:
         inner, first = params
         lead = seen.obs.shape[:-1]
         blank = jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (*lead, *jnp.shape(leaf))), first)

@@ -12,7 +12,7 @@ Adam has no momentum here, since the two nets chase each other. Members differ a
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ import numpy as np
 
 from ...compiling import compiled
 from ...hypers import hypers
-from ...nets import mlp, mlp_init
+from ...nets import Net, mlp, mlp_init
 from ...types import Array, Box, Dataset, Discrete, Key, Policy, Task
 from ...wording import number
 from .._critic import minibatches, once, weights
@@ -50,8 +50,8 @@ class Hypers(Training):
 
 
 class Nets(NamedTuple):
-    nu: Any
-    zeta: Any
+    nu: Net
+    zeta: Net
 
 
 class State(NamedTuple):
@@ -59,7 +59,7 @@ class State(NamedTuple):
 
     nets: Nets
     second: Nets
-    steady: Any
+    steady: Net
 
 
 class Frame(NamedTuple):
@@ -89,7 +89,7 @@ def saddle(
 @partial(compiled, static_argnames="actions")
 def fit(
     key: Key, hypers: Hypers, pool: Policy, sample: Sample, actions: Box | Discrete
-) -> tuple[Any, Array, Array]:
+) -> tuple[Net, Array, Array]:
     """Averaged zetas of all policies [P, M, ...], what they say of the log, and the curve of values by round.
 
     Of the log: the mean of zeta * reward, of zeta, of its negative part and of its square, all [P, M].
@@ -138,7 +138,11 @@ def _many(frame: Frame, state: State, at: tuple[Key, Array]) -> tuple[State, Non
     return jax.lax.scan(partial(_update, frame), state, xs)
 
 
-def _update(frame: Frame, state: State, at: Any) -> tuple[State, None]:
+def _update(
+    frame: Frame,
+    state: State,
+    at: tuple[Key, Rows, Array, tuple[Array, Array], Array, tuple[Array, Array]],
+) -> tuple[State, None]:
     key, batch, weight, (first, first_weight), number, (row, place) = at
     hypers, actions = frame.hypers, frame.actions
     obs = jnp.concatenate([batch.next_obs, first])
@@ -148,14 +152,14 @@ def _update(frame: Frame, state: State, at: Any) -> tuple[State, None]:
         chosen = jax.vmap(lambda policy: choose(key if hypers.sampled else None, policy, obs, actions))(frame.pool)
     went = enter(frame.sample.scale, actions, jnp.broadcast_to(obs, (*chosen.shape[:-1], obs.shape[-1])), chosen)
     after, begun = jnp.split(went, 2, 1)  # [P, B, S + A] each
-    rates = Nets(hypers.lr, -hypers.zeta_lr)  # nu goes down, zeta up
+    rates = (hypers.lr, -hypers.zeta_lr)  # nu goes down, zeta up
 
     def one(state: State, after: Array, begun: Array, weight: Array, first_weight: Array) -> State:
         grads = jax.grad(saddle)(state.nets, batch, weight, after, begun, first_weight, frame.sample.discount)
         second = jax.tree.map(lambda v, g: SECOND * v + (1 - SECOND) * g * g, state.second, grads)
         enough = 1 - SECOND ** (number + 1.0)
 
-        def move(rate: Array, net: Any, grad: Any, second: Any) -> Any:
+        def move(rate: float, net: Net, grad: Net, second: Net) -> Net:
             step = lambda p, g, v: p - rate * g / (jnp.sqrt(v / enough) + 1e-8) - jnp.abs(rate) * hypers.decay * p
             return jax.tree.map(step, net, grad, second)
 
@@ -167,7 +171,7 @@ def _update(frame: Frame, state: State, at: Any) -> tuple[State, None]:
     return each(state, after, begun, weight, first_weight), None
 
 
-def measure(frame: Frame, zetas: Any) -> Array:
+def measure(frame: Frame, zetas: Net) -> Array:
     """Weighted means over the log of zeta * reward, zeta, its negative part and its square: [4, P, M]."""
     log, size = frame.sample.rows, frame.sample.size
     rows = log.reward.shape[0]
