@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from functools import cache, wraps
-from typing import ParamSpec, TypedDict, TypeVar, Unpack
+from functools import cache, update_wrapper
+from typing import Generic, ParamSpec, TypedDict, TypeVar, Unpack
 
 import jax
 from jax.core import Tracer
@@ -27,20 +27,43 @@ class Static(TypedDict, total=False):
     static_argnames: str | tuple[str, ...]
 
 
-def compiled(function: Callable[P, R], **static: Unpack[Static]) -> Callable[P, R]:
-    """`jax.jit` with the options of the backend; inside another program it is a plain part of that."""
-    plain = jax.jit(function, **static)
+class Compiled(Generic[P, R]):
+    """A function that is compiled where it is called, and a plain part of a program that it is called in."""
 
-    @wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+    def __init__(self, function: Callable[P, R], **static: Unpack[Static]):
+        self.function, self.static = function, static
+        self.plain = jax.jit(function, **static)
+        self.programs: dict[str, jax.stages.Wrapped] = {}  # by backend
+        update_wrapper(self, function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         inside = any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((args, kwargs)))
-        return plain(*args, **kwargs) if inside else quick(jax.default_backend())(*args, **kwargs)
+        return self.plain(*args, **kwargs) if inside else self.program(*args, **kwargs)
 
-    @cache
-    def quick(backend: str) -> Callable[P, R]:
-        return jax.jit(function, compiler_options=dict(options(backend)), **static)
+    @property
+    def program(self) -> jax.stages.Wrapped:
+        """What is compiled for the backend in use."""
+        backend = jax.default_backend()
+        if backend not in self.programs:
+            self.programs[backend] = jax.jit(self.function, compiler_options=dict(options(backend)), **self.static)
+        return self.programs[backend]
 
-    return call
+    def lower(self, *args: P.args, **kwargs: P.kwargs) -> jax.stages.Lowered:
+        """As `jax.jit` has it."""
+        return self.program.lower(*args, **kwargs)
+
+    def _cache_size(self) -> int:
+        """Programs compiled so far, as `jax.jit` counts them."""
+        return self.program._cache_size()  # type: ignore[attr-defined]
+
+    def clear_cache(self) -> None:
+        """Forgets them."""
+        self.program.clear_cache()  # type: ignore[attr-defined]
+
+
+def compiled(function: Callable[P, R], **static: Unpack[Static]) -> Compiled[P, R]:
+    """`jax.jit` with the options of the backend; inside another program it is a plain part of that."""
+    return Compiled(function, **static)
 
 
 @cache

@@ -67,7 +67,9 @@ def contract(name: str, source: Source) -> None:
 
 @pytest.mark.parametrize("name", registry.names())
 def test_every_format_keeps_the_contract(name):
-    contract(name, registry.get(name))
+    source = registry.get(name)
+    contract(name, source)
+    assert registry.get(name) is source  # asked for again, it is the same one
 
 
 def test_no_two_formats_open_the_same():

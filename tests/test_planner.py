@@ -298,6 +298,7 @@ def test_what_was_before_an_episode_is_not_seen_in_it(trained, last):
         other = jnp.full((2, actions.width), 0.25) if last == "action" else jnp.full(2, 0.7)
         after = act_at_start(policy, actions, **{last: other})
     close(before, after, atol=1e-6)
+    assert jax.tree.structure(before) == jax.tree.structure(after)
 
 
 def test_the_folder_is_the_registry():
