@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -370,8 +369,11 @@ def test_a_logged_policy_is_served(solved, tmp_path, monkeypatch, capsys):
             try:
                 answer = json.load(urllib.request.urlopen(asked, timeout=5))
                 break
-            except urllib.error.URLError:
+            except OSError:  # not there yet, or gone while it starts
+                assert server.poll() is None, "the server has ended"
                 time.sleep(0.5)
+        else:
+            pytest.fail("the server did not answer within a minute")
     finally:
         os.killpg(server.pid, signal.SIGTERM)
         server.wait(20)

@@ -97,10 +97,10 @@ def _section(explanation: Explanation, figures: Mapping[str, str], name: str) ->
     rows = [
         [
             region.words,
+            number(region.brings),
             percent(region.share),
             _done(explanation, region.policy),
             _done(explanation, region.behaviour),
-            number(region.brings),
         ]
         for region in sorted(explanation.regions, key=lambda region: -region.share)
     ]

@@ -49,10 +49,7 @@ class Bet:
     @property
     def since(self) -> int:
         """The start, as a number of rows before it, whose bets have earned most."""
-        if not len(self.wealth):
-            return 0
-        weights = -np.log((np.arange(len(self.wealth)) + 1.0) * (np.arange(len(self.wealth)) + 2.0))
-        return int(2 ** int(np.argmax(weights + self.wealth.max(1)))) - 1
+        return int(2 ** int(np.argmax(self.wealth.max(1)))) - 1 if len(self.wealth) else 0
 
     def more(self, level: float) -> int | None:
         """How many more numbers like those before would exceed log(1 / level); None if none would."""

@@ -19,6 +19,7 @@ from .watch import Watched
 
 TONES = {"KEEP": "go", "STOP": "stop"}
 DRAWN = 8  # columns that one picture shows
+HIGHEST = 4.0  # times what settles a question: evidence beyond that is drawn there
 
 
 def save(out: Path, watched: Watched, name: str) -> list[Path]:
@@ -85,7 +86,8 @@ def _curves(name: str, title: str, curves: dict[str, np.ndarray], due: float) ->
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
         for label, curve in curves.items():
-            axes.plot(np.arange(1, len(curve) + 1), curve, label=label, linewidth=1.4)
+            held = np.minimum(curve, HIGHEST * due)
+            axes.plot(np.arange(1, len(curve) + 1), held, label=label, linewidth=1.4)
         axes.axhline(due, color=figures.ORANGE, linestyle=(0, (4, 2)))
         axes.set(xlabel="episode", ylabel="evidence (powers of ten)")
         figures.plain_axis(axes.xaxis)
