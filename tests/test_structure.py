@@ -13,7 +13,7 @@ from test_walls import imports, room_of
 ROOT = Path(__file__).parents[1]
 FILES = sorted((ROOT / "offing").rglob("*.py"))
 LINES, PARAMETERS = 60, 8
-ANY, DICT_OF_ANY = 760, 55  # at most so many in the package: lower them, never raise them
+ANY, DICT_OF_ANY = 375, 27  # at most so many in the package: lower them, never raise them
 
 OURS = ("offing", "runtime", "experiments", "benchmarks", "tools")  # all but the tests
 
