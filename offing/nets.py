@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from typing import NamedTuple
 
 import jax
@@ -17,6 +18,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "silu": jax.nn.silu,
     "tanh": jnp.tanh,
 }
+CUT = 0.87962566103423978  # standard deviation of a normal cut off at two of its own
 HALF = {"gpu": True}  # where nets in training have hidden layers in bfloat16: there traffic is the cost
 
 
@@ -37,12 +39,26 @@ Saved = tuple[tuple[Layer, ...], list[Array], list[Array]]  # of a pass forward:
 
 def mlp_init(key: Key, sizes: Sequence[int], last: float | Array = 1.0) -> Net:
     """Layers in -> ... -> out with LeCun-normal weights and zero biases; the last one's scaled by `last`."""
-    keys = jax.random.split(key, len(sizes) - 1)
-    normal = jax.nn.initializers.lecun_normal()  # drawn [in, out], as the embedded samples' policies were
-    shapes = zip(keys, sizes[:-1], sizes[1:], strict=True)
-    layers = [Layer(normal(k, (i, o)).T, jnp.zeros(o)) for k, i, o in shapes]
-    layers[-1] = Layer(layers[-1].weight * last, layers[-1].bias)
-    return tuple(layers)
+    return scaled_last(mlps_init(key, [sizes])[0], last)
+
+
+def mlps_init(key: Key, nets: Sequence[Sequence[int]]) -> list[Net]:
+    """Several nets, in -> ... -> out each, out of one draw: every draw is a hundred operations to compile."""
+    shapes = [[(o, i) for i, o in pairwise(sizes)] for sizes in nets]
+    drawn = jax.random.truncated_normal(key, -2.0, 2.0, (sum(o * i for net in shapes for o, i in net),)) / CUT
+    made, at = [], 0
+    for net in shapes:
+        layers = []
+        for o, i in net:
+            layers.append(Layer(drawn[at : at + o * i].reshape(o, i) * i**-0.5, jnp.zeros(o)))
+            at += o * i
+        made.append(tuple(layers))
+    return made
+
+
+def scaled_last(layers: Net, last: float | Array) -> Net:
+    """The net with the weights of its last layer scaled."""
+    return (*layers[:-1], Layer(layers[-1].weight * last, layers[-1].bias))
 
 
 def dense(layer: Layer, x: Array) -> Array:

@@ -12,7 +12,7 @@ import pytest
 
 from offing.data import Split, load, split
 from offing.nets import ACTIVATIONS, Layer, dense, hidden, hidden_half, mlp_init, soft_clamp, student_nll
-from offing.posterior import _fit, _head, _kinds, _known, _world, walk
+from offing.posterior import _fit, _head, _init, _kinds, _known, _world, walk
 from offing.posterior._space import SCALES as NAMES
 from offing.posterior.models import ensemble, linear
 from offing.posterior.replay import FEWEST, replay, segments
@@ -466,7 +466,7 @@ def test_own_is_the_share_of_first_weights_that_members_do_not_have_in_common(ow
     line = lambda width, out: _known.Known(Layer(jnp.zeros((out, width)), jnp.zeros(out)), jnp.full(out, 0.04))
     known = (line(S + A, S), line(2 * S + A + 1, 1))
     values = ready(bent()).arrays
-    make = lambda seed: _fit.init(jax.random.key(seed), jax.random.key(99), hypers, kinds, scale, known, values)
+    make = lambda seed: _init.init(jax.random.key(seed), jax.random.key(99), hypers, kinds, scale, known, values)
     one, two = make(0), make(1)
     a, b = (np.asarray(t.state.net[0].weight).ravel() for t in (one, two))
     assert np.corrcoef(a, b)[0, 1] == pytest.approx(1 - own**2, abs=0.1)

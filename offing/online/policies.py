@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax.scipy.stats import norm
 
-from ..nets import mlp, mlp_init
+from ..nets import Layer, mlp
 from ..types import Array, Box, Discrete, Key
 
 HIDDEN = (64, 64)
@@ -34,8 +34,17 @@ def random_policy(key: Key, width: int, actions: Box | Discrete) -> RandomPolicy
     """One member of the ensemble of randomly initialised policies (the paper's Gymnax logs)."""
     k1, k2, k3 = jax.random.split(key, 3)
     gain = jnp.exp(jax.random.uniform(k1, minval=-1.0, maxval=2.0))  # from timid to bang-bang
-    net = mlp_init(k2, (width, *HIDDEN, actions.width), last=gain)
+    net = _drawn(k2, (width, *HIDDEN, actions.width), gain)
     return RandomPolicy(net, jax.random.uniform(k3, minval=0.1, maxval=1.0))
+
+
+def _drawn(key: Key, sizes: tuple[int, ...], last: Array) -> tuple[Layer, ...]:
+    """A net layer by layer, as the embedded samples' policies were drawn; the last layer scaled by `last`."""
+    normal = jax.nn.initializers.lecun_normal()
+    keys = jax.random.split(key, len(sizes) - 1)
+    shapes = zip(keys, sizes[:-1], sizes[1:], strict=True)
+    layers = [Layer(normal(k, (i, o)).T, jnp.zeros(o)) for k, i, o in shapes]
+    return (*layers[:-1], Layer(layers[-1].weight * last, layers[-1].bias))
 
 
 def random_ensemble(key: Key, width: int, actions: Box | Discrete) -> RandomPolicy:

@@ -49,7 +49,8 @@ def core_init(key: Key, core: str, width: int) -> Core:
     if core == "gru":
         into = Layer(scale * jax.random.normal(k1, (3 * width, width)), jnp.zeros(3 * width))
         square = lambda k: jax.nn.initializers.orthogonal()(k, (width, width), jnp.float32)
-        back = Layer(jnp.concatenate([square(k) for k in jax.random.split(k2, 3)]), jnp.zeros(3 * width))
+        three = jax.vmap(square)(jax.random.split(k2, 3))
+        back = Layer(three.reshape(3 * width, width), jnp.zeros(3 * width))
         return Gru(into, back)
     # gates open at rates from half a step to fifty: what must be remembered for how long is not known beforehand
     rates = jnp.linspace(-4.0, 0.0, width)

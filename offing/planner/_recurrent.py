@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 import jax
 import jax.numpy as jnp
 
-from ..nets import Layer, dense, mlp_init
+from ..nets import Layer, dense, mlps_init, scaled_last
 from ..types import Array, Box, Discrete, Key, Policy, Seen, Task
 from . import _memory
 from ._memory import Core, Memory
@@ -110,15 +110,19 @@ def divergence(one: Array, other: Array, actions: Box | Discrete) -> Array:
 
 
 def net_init(key: Key, hypers: Sizes, width: int, actions: Box | Discrete) -> Net:
-    k1, k2, k3, k4, k5 = jax.random.split(key, 5)
-    inputs = width if hypers.core == "none" else width + actions.width + 2
-    one = lambda k, i, o, last: mlp_init(k, (i, o), last)[0]
+    k1, k2 = jax.random.split(key)
+    inputs, hidden = width if hypers.core == "none" else width + actions.width + 2, hypers.width
+    shapes = ((inputs, hidden), (hidden, 2 * hidden), (hidden, actions.width), (hidden, 1))
+    layers = [
+        scaled_last(net, last)[0] for net, last in zip(mlps_init(k1, shapes), (1.4, 1.4, 0.01, 1.0), strict=True)
+    ]
+    embed, heads, actor, critic = layers
     return Net(
-        embed=one(k1, inputs, hypers.width, 1.4),
+        embed=embed,
         core=_memory.core_init(k2, hypers.core, hypers.width),
-        heads=one(k3, hypers.width, 2 * hypers.width, 1.4),
-        actor=one(k4, hypers.width, actions.width, 0.01),
-        critic=one(k5, hypers.width, 1, 1.0),
+        heads=heads,
+        actor=actor,
+        critic=critic,
         log_std=jnp.log(hypers.first_std) * jnp.ones(0 if isinstance(actions, Discrete) else actions.width),
     )
 

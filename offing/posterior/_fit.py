@@ -10,13 +10,13 @@ import jax
 import jax.numpy as jnp
 
 from ..data import Split
-from ..nets import Layer, cross_entropy, dense, hidden, hidden_half, mlp, mlp_init, student_nll
+from ..nets import Layer, cross_entropy, dense, hidden, hidden_half, mlp, student_nll
 from ..optim import Adam, Learner, adam, cosine, descend, start
 from ..types import Array, Dataset, Fitted, Key
 from ._head import Batch, extra_loss, head_loss, read, residual
-from ._history import Innovate
-from ._kinds import Block, Kinds, Targets, Values
-from ._known import Fold, Known, Scale, gain_of, least_squares, moments
+from ._init import Ready, init
+from ._kinds import Block, Kinds, Targets
+from ._known import Fold, Scale, gain_of, least_squares, moments
 from ._world import Net, Theta, leads_to, paid_for
 
 ROUNDS = 20  # how often a member is compared with its best so far
@@ -24,17 +24,7 @@ CHUNK = 50  # updates whose minibatches are gathered at once: keeps random numbe
 UNROLL = {"gpu": 10}  # updates to a turn of the loop: fewer launches on a GPU, only longer compilation elsewhere
 HALF = {"gpu": True}  # where gradients of hidden layers are kept in bfloat16
 BLOCK = 8_192  # rows that priors are read on at once: all of a long log, for all members, would not fit a GPU
-ENDS = (64, 64)  # hidden sizes of the net of ends
 TRAINED = ("net", "extra", "low", "high")  # of each net
-
-
-class Ready(NamedTuple):
-    """What a log says before any net is trained, beside its rows."""
-
-    past: Array  # [N, P]  what worlds remember at every row; P = 0 if nothing
-    values: Values
-    targets: Targets
-    innovate: Innovate | tuple[()]
 
 
 class Rows(NamedTuple):
@@ -112,52 +102,6 @@ def paces(key: Key, span: float | Array, members: int) -> Array:
 
 
 # ---- one member
-
-
-def init(
-    key: Key, common: Key, hypers: Any, kinds: Kinds, scale: Scale, known: tuple[Known, ...], ready: Ready
-) -> Theta:
-    """One world before training: its nets say nothing yet, so at first the priors speak alone."""
-    k1, k2, k3 = jax.random.split(key, 3)
-    c1, c2 = jax.random.split(common)
-    inside = scale.in_mean.shape[-1]
-    outside = inside + kinds.width + 1
-    return Theta(
-        state=net_init(k1, c1, hypers, kinds.of_state(), inside, known[0]),
-        reward=net_init(k2, c2, hypers, kinds.of_reward(), outside, known[1]),
-        ends=mlp_init(k3, (inside + kinds.width, *ENDS, 1), last=0.1) if kinds.terminates else (),
-        scale=scale,
-        values=Values(*(jnp.asarray(leaf) for leaf in ready.values)),
-        chance=(),  # type: ignore[arg-type]  # what the log says of chance and support comes once worlds are there
-        support=(),  # type: ignore[arg-type]
-        innovate=ready.innovate,
-    )
-
-
-def net_init(key: Key, common: Key, hypers: Any, block: Block, width: int, known: Known) -> Net:
-    """One net. Initial weights are the member's own in part and its fold's in part.
-
-    What members differ by at random in their first weights is not belief about the world; with `init_diversity`
-    below 1 the spread comes from priors and data.
-    """
-    k1, k2, k3 = jax.random.split(key, 3)
-    out = block.width
-    sizes = (width, *[hypers.width] * hypers.depth)
-    mine, ours = (mlp_init(k, (*sizes, 2 * out), last=0.0) for k in (k1, common))
-    own = hypers.init_diversity
-    net = jax.tree.map(lambda m, o: own * m + jnp.sqrt(1 - jnp.square(own)) * o, mine, ours)
-    floor = 2 * jnp.log(jnp.asarray(hypers.floor))
-    spread = jnp.clip(jnp.log(known.left), floor, 0.0)  # the variance that the linear map leaves
-    return Net(
-        net=(*net[:-1], Layer(net[-1].weight, jnp.concatenate([jnp.zeros(out), spread]))),
-        extra=mlp_init(k3, (hypers.width, block.extras), last=0.1)[0] if block.extras else (),
-        low=jnp.full(out, floor),
-        high=jnp.full(out, 0.5),
-        linear=known.linear,
-        prior=mlp_init(k2, (*sizes, out)),
-        prior_scale=hypers.prior_scale * gain_of(known),
-        floor=floor,
-    )
 
 
 def view_of(
@@ -307,7 +251,8 @@ def train(
     def many(learner: Learner, at: tuple[Key, Key, Array]) -> tuple[Learner, None]:
         key, common, count = at
         shape = (chunk, hypers.batch_size)
-        mine, ours = (jax.random.randint(k, shape, 0, fold.size) for k in (key, common))
+        draw = lambda k: (jax.random.bits(k, shape) % fold.size.astype(jnp.uint32)).astype(jnp.int32)
+        mine, ours = draw(key), draw(common)
         index = fold.rows[jnp.where(jnp.arange(hypers.batch_size) < hypers.shared * hypers.batch_size, ours, mine)]
         counts = count + jnp.arange(chunk)
         rates = adam(counts, cosine(counts, hypers.lr, hypers.updates, hypers.final_lr), hypers.decay)

@@ -8,8 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..nets import Layer
 from ..types import BadInput, Posterior, Saved
-from . import _fit, _history
+from . import _history, _init
 from ._history import EPISODE
 from ._kinds import Kinds, Targets, Values
 from ._known import Known, Scale
@@ -79,19 +80,19 @@ def _blank(rest: dict[str, Any], kinds: Kinds) -> Theta:
     """Worlds of that shape, of no content."""
     width, inputs = kinds.width, rest["inputs"]
     zeros = jnp.zeros
-    linear = lambda i, o: Known(_fit.Layer(zeros((o, i)), zeros(o)), zeros(o))
+    linear = lambda i, o: Known(Layer(zeros((o, i)), zeros(o)), zeros(o))
     values = Values(zeros((2, width)), zeros(len(kinds.gates)), zeros((len(kinds.choices), _most(kinds))))
     remembers = kinds.history == EPISODE
     step = _history.Innovate(
-        _fit.Layer(zeros((width + 1, width + rest["actions"])), zeros(width + 1)),
+        Layer(zeros((width + 1, width + rest["actions"])), zeros(width + 1)),
         *(zeros(width + rest["actions"]),) * 2,
         *(zeros(width + 1),) * 2,
     )
-    ready = _fit.Ready(zeros((1, 0)), values, Targets(*(zeros((1, 0)),) * 4), step if remembers else ())
+    ready = _init.Ready(zeros((1, 0)), values, Targets(*(zeros((1, 0)),) * 4), step if remembers else ())
     scale = Scale(zeros(inputs), zeros(inputs), zeros(width + 1), zeros(width + 1))
     known = (linear(inputs, width), linear(inputs + width + 1, 1))
     key = jax.random.key(0)
-    theta = _fit.init(key, key, _Shape(rest["width"], rest["depth"]), kinds, scale, known, ready)
+    theta = _init.init(key, key, _Shape(rest["width"], rest["depth"]), kinds, scale, known, ready)
     if not rest["priors"]:
         theta = theta._replace(state=theta.state._replace(prior=()), reward=theta.reward._replace(prior=()))
     ways = kinds.of_state().ways + kinds.of_reward().ways

@@ -32,8 +32,9 @@ from ...hypers import hypers
 from ...types import Array, Dataset, Fitted, Key, Posterior, Prepared, Task, WorldModel
 from .. import _history, _keep, _space
 from .._calibrate import calibrate
-from .._fit import Ready, fit_folds
+from .._fit import fit_folds
 from .._history import EPISODE, NONE
+from .._init import Ready
 from .._kinds import Kinds, Targets, Values, kinds_of
 from .._tells import past_tells
 from .._world import Chance, Expect, Sample, Support, Theta, World
