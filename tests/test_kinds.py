@@ -93,7 +93,7 @@ def test_few_rows_tell_no_kinds_and_rewards_have_kinds_too():
 # ---- worlds draw columns as the log has them
 
 HYPERS = ensemble.Hypers(
-    width=24, depth=1, activation="silu", batch_size=64, updates=400, lr=1e-2, members=2, elites=2, folds=2
+    width=24, depth=1, activation="silu", batch_size=64, updates=400, lr=1e-2, members=6, elites=6, folds=2
 )
 
 
