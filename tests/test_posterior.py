@@ -190,6 +190,7 @@ def test_swept_equals_alone_and_padding_is_harmless(monkeypatch):
     args = (jax.random.key(1), bent(), HALVES, ready(bent()).arrays)
     swept = sweeping.sweep("fit", run, THREE, *args)
     assert [len(c.settings) for group in sweeping.chunks(THREE) for c in group] == [2, 1]
+    assert sweeping._program(run, 4)._cache_size() == 1
     alone = [fit(args[0], hypers, *args[1:3]) for hypers in THREE]
     for one, other in zip(swept, alone, strict=True):
         close(one, other)
@@ -211,6 +212,7 @@ def test_one_trace_per_static_group(monkeypatch):
 
     mixed = [THREE[0], replace(THREE[0], width=5), THREE[1], replace(THREE[2], width=5), THREE[2]]
     found = sweeping.sweep("fit", run, mixed, np.float32(2), run=Run(progress=lambda *a: told.append(a)))
+    assert sweeping._program(run, 1)._cache_size() == 2
     assert sorted(width for width, kind in traces if kind == "BatchTracer") == [5, 7]
     assert len(traces) <= 4  # and at most once each for the shape of what comes out
     assert [f["of"].shape for f in found] == [(7,), (5,), (7,), (5,), (7,)]  # in the order of the settings
