@@ -9,7 +9,7 @@ The posterior's estimates come first and are kept. All else is added to them, an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -21,7 +21,7 @@ from ..pil import PIL
 from ..posterior.models import ensemble
 from ..posterior.models import get as get_model
 from ..posterior.replay import replay
-from ..types import BadInput, Key, Policy, Posterior, WorldModel
+from ..types import BadInput, H, Key, Policy, Posterior, WorldModel
 from ..value import backtest as past
 from ..value.checks import check
 from ..value.estimate import Estimate, ValueEstimate
@@ -71,12 +71,12 @@ class Assessment(NamedTuple):
 def evaluate(
     key: Key,
     log: Log,
-    models: Sequence[Any],
+    models: Sequence[H],
     policies: Mapping[str, Policy],
     plan: EvaluationPlan = EVALUATION,
     seed: int = 0,
     run: Run = ALONE,
-    model: WorldModel = ensemble.model,
+    model: WorldModel[H] = ensemble.model,
 ) -> Assessment:
     """Each policy's value by each method, from the log alone; `models` are the settings of worlds to choose from.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple
 
 import jax
 import numpy as np
@@ -18,7 +18,7 @@ from scipy import stats
 from ..data import Log, Split, take
 from ..data.dataset import runs
 from ..pil import PIL, evidence, judge
-from ..types import Dataset, Fitted, Key, Policy, Posterior, WorldModel
+from ..types import Dataset, Fitted, H, Key, Policy, Posterior, WorldModel
 from ..value.estimate import ValueEstimate
 from ..value.law import Law, Needed, fit, needed
 from ..value.left_out import LeftOut, attempt
@@ -35,10 +35,10 @@ REPLICATES = 200
 COPIES = 64
 
 
-class Entry(NamedTuple):
+class Entry(NamedTuple, Generic[H]):
     """The setting and the rows of one fit: a tree, so that all of them are swept together."""
 
-    setting: Any
+    setting: H
     parts: Split
 
 

@@ -7,39 +7,43 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice, product
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, Generic, NamedTuple
 
-from ..hypers import Uniform
+from ..hypers import Uniform, Value
 from ..hypers import draw as draw_settings
-from ..types import BadInput
+from ..types import BadInput, H
 from .run import Run
 from .spaces import Axis, Space
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
 
 ATTEMPTS = 20  # times that a sampler is asked for one setting that it has not given before
 
 
-class Search(NamedTuple):
+class Search(NamedTuple, Generic[H]):
     """`ask(count)` gives settings that it has not given before, fewer where there are none; `tell` their worth."""
 
     name: str
-    ask: Callable[[int], list[Any]]
-    tell: Callable[[Sequence[Any], Sequence[float]], None]  # settings asked, scores: higher is better
+    ask: Callable[[int], list[H]]
+    tell: Callable[[Sequence[H], Sequence[float]], None]  # settings asked, scores: higher is better
 
 
 def seek(
-    search: Search, score: Callable[[list[Any]], Sequence[float]], tries: int, batch: int
-) -> tuple[list[Any], list[float]]:
+    search: Search[H], score: Callable[[list[H]], Sequence[float]], tries: int, batch: int
+) -> tuple[list[H], list[float]]:
     """At most `tries` settings and their scores, asked and scored batch after batch."""
     settings, scores = [], []
-    while asked := search.ask(min(batch, tries - len(settings))):
-        told = [float(value) for value in score(asked)]
-        search.tell(asked, told)
-        settings += asked
-        scores += told
+    while some := search.ask(min(batch, tries - len(settings))):
+        worth = [float(value) for value in score(some)]
+        search.tell(some, worth)
+        settings += some
+        scores += worth
     return settings, scores
 
 
-def part(run: Run, settings: Sequence[Any]) -> Run:
+def part(run: Run, settings: Sequence[object]) -> Run:
     """The run with the part of its cache that belongs to one batch, named after its settings."""
     return run.part(hashlib.sha256(repr(list(settings)).encode()).hexdigest()[:12])
 
@@ -47,14 +51,14 @@ def part(run: Run, settings: Sequence[Any]) -> Run:
 # ---- searches
 
 
-def get(name: str, space: Space, seed: int = 0) -> Search:
+def get(name: str, space: Space[H], seed: int = 0) -> Search[H]:
     """The search of that name; BadInput if there is none, or if its package is not installed."""
     if name not in SEARCHES:
         raise BadInput(f"{name}: no such search; there are {', '.join(SEARCHES)}")
     return SEARCHES[name](space, seed)
 
 
-def grid(space: Space, seed: int = 0) -> Search:
+def grid(space: Space[H], seed: int = 0) -> Search[H]:
     """Every combination once, the last axis fastest."""
     del seed
     for name, axis in space.axes.items():
@@ -64,13 +68,13 @@ def grid(space: Space, seed: int = 0) -> Search:
     return Search("grid", lambda count: list(islice(points, max(count, 0))), _unheard)
 
 
-def draw(space: Space, seed: int = 0) -> Search:
+def draw(space: Space[H], seed: int = 0) -> Search[H]:
     """Draws, each axis by itself; the same for a seed in batches of any size."""
     points = _draws(space, seed)
     return Search("random", lambda count: list(islice(points, max(count, 0))), _unheard)
 
 
-def _draws(space: Space, seed: int) -> Iterator[Any]:
+def _draws(space: Space[H], seed: int) -> Iterator[H]:
     """Settings as they are drawn, each the first time alone; the draws of a seed begin the same however many."""
     given, tries = 0, 16
     while given < space.count:
@@ -79,15 +83,16 @@ def _draws(space: Space, seed: int) -> Iterator[Any]:
         given, tries = len(found), 2 * tries
 
 
-def _unheard(settings: Sequence[Any], scores: Sequence[float]) -> None:
+def _unheard(settings: Sequence[object], scores: Sequence[float]) -> None:
     """What a search does that does not learn."""
 
 
-def _point(space: Space, values: Sequence[Any]) -> Any:
-    return replace(space.base, **dict(zip(space.axes, values, strict=True)))
+def _point(space: Space[H], values: Sequence[Value]) -> H:
+    point = dict(zip(space.axes, values, strict=True))
+    return replace(space.base, **point)  # type: ignore[type-var]
 
 
-def tpe(space: Space, seed: int = 0) -> Search:
+def tpe(space: Space[H], seed: int = 0) -> Search[H]:
     """Tree-structured Parzen estimators (Bergstra et al., 2011), Optuna's: for spaces too large for a grid.
 
     Within a batch, settings that are still out count as bad ("constant liar"), so that they spread.
@@ -100,10 +105,10 @@ def tpe(space: Space, seed: int = 0) -> Search:
     sampler = optuna.samplers.TPESampler(seed=seed, constant_liar=True)
     study = optuna.create_study(direction="maximize", sampler=sampler)
     ranges = {name: _distribution(optuna.distributions, axis) for name, axis in space.axes.items()}
-    trials: dict[Any, Any] = {}  # by setting; None once it is told
+    trials: dict[H, optuna.trial.Trial | None] = {}  # by setting; None once it is told
     draws = _draws(space, seed)
 
-    def one() -> Any:
+    def one() -> H:
         for _ in range(ATTEMPTS):
             trial = study.ask(ranges)
             setting = _point(space, [_chosen(axis, trial.params[name]) for name, axis in space.axes.items()])
@@ -117,30 +122,31 @@ def tpe(space: Space, seed: int = 0) -> Search:
         trials[setting] = trial
         return setting
 
-    def ask(count: int) -> list[Any]:
+    def ask(count: int) -> list[H]:
         return [one() for _ in range(int(min(count, space.count - len(trials))))]
 
-    def tell(settings: Sequence[Any], scores: Sequence[float]) -> None:
+    def tell(settings: Sequence[H], scores: Sequence[float]) -> None:
         for setting, value in zip(settings, scores, strict=True):
-            if trials.get(setting) is None:
+            trial = trials.get(setting)
+            if trial is None:
                 raise ValueError(f"{setting} was not asked, or told before")
-            study.tell(trials[setting], -math.inf if math.isnan(value) else float(value))
+            study.tell(trial, -math.inf if math.isnan(value) else float(value))
             trials[setting] = None
 
     return Search("optuna", ask, tell)
 
 
-def _distribution(kinds: Any, axis: Axis) -> Any:
+def _distribution(kinds: ModuleType, axis: Axis) -> BaseDistribution:
     if isinstance(axis, Uniform):
         return kinds.FloatDistribution(axis.low, axis.high, log=axis.log)
     return kinds.CategoricalDistribution(range(len(axis)))  # by place: choices may be of any kind
 
 
-def _chosen(axis: Axis, place: Any) -> Any:
-    return place if isinstance(axis, Uniform) else axis[place]
+def _chosen(axis: Axis, place: float) -> Value:
+    return place if isinstance(axis, Uniform) else axis[int(place)]
 
 
-def _place(axis: Axis, chosen: Any) -> Any:
+def _place(axis: Axis, chosen: Value) -> Value:
     return chosen if isinstance(axis, Uniform) else axis.index(chosen)
 
 

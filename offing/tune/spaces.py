@@ -19,22 +19,22 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, get_origin, get_type_hints
+from typing import Any, Generic, NamedTuple, get_origin, get_type_hints
 
 from .. import planner as planners
 from ..data import text_in
-from ..hypers import Uniform, names
-from ..types import BadInput
+from ..hypers import Uniform, Value, names
+from ..types import BadInput, H
 
-Axis = tuple[Any, ...] | Uniform
+Axis = tuple[Value, ...] | Uniform
 KEYS = ("planner", "base", "axes")
 KINDS = {float: "a number", int: "a whole number", bool: "true or false", str: "a text", tuple: "a list"}
 
 
-class Space(NamedTuple):
+class Space(NamedTuple, Generic[H]):
     """Settings to choose among: those that differ from the base along its axes. `space` makes one."""
 
-    base: Any
+    base: H
     axes: dict[str, Axis]
     planner: str = ""  # that the settings are for, where a file said so
 
@@ -74,12 +74,12 @@ def space_of(found: Mapping[str, Any], where: str = "space") -> Space:
     return space(kind(**fixed), axes, name, where)
 
 
-def space(base: Any, axes: Mapping[str, Any], planner: str = "", where: str = "space") -> Space:
+def space(base: H, axes: Mapping[str, object], planner: str = "", where: str = "space") -> Space[H]:
     """The settings around `base`, each axis a list of choices, a `Uniform`, or a table of low, high and log."""
     return Space(base, {name: _axis(type(base), name, axis, where) for name, axis in axes.items()}, planner)
 
 
-def _axis(kind: type, name: str, axis: Any, where: str) -> Axis:
+def _axis(kind: type, name: str, axis: object, where: str) -> Axis:
     place = f"{where}, axes.{name}"
     hint = _hint(kind, name, place)
     if isinstance(axis, (Mapping, Uniform)):
@@ -91,13 +91,11 @@ def _axis(kind: type, name: str, axis: Any, where: str) -> Axis:
     return tuple(dict.fromkeys(_value(kind, name, value, place) for value in axis))
 
 
-def _range(given: dict[str, Any], place: str) -> Uniform:
+def _range(given: Mapping[str, Any], place: str) -> Uniform:
     for key in given:
         if key not in Uniform._fields:
             raise BadInput(f"{place}.{key}: no such key of a range; there are {', '.join(Uniform._fields)}")
-    low: Any = given.get("low")
-    high: Any = given.get("high")
-    log: Any = given.get("log", False)
+    low, high, log = given.get("low", math.nan), given.get("high", math.nan), given.get("log", False)
     if not (_is(low, float) and _is(high, float) and low < high):
         raise BadInput(f"{place}: {_short(given)} where low and high were expected, low the smaller")
     if not isinstance(log, bool) or (log and low <= 0):
@@ -105,32 +103,32 @@ def _range(given: dict[str, Any], place: str) -> Uniform:
     return Uniform(float(low), float(high), log)
 
 
-def _value(kind: type, name: str, value: Any, place: str) -> Any:
+def _value(kind: type, name: str, value: object, place: str) -> Any:
     """A value for a field, lists as tuples; BadInput if it is of another kind."""
     hint = _hint(kind, name, place)
-    value = _plain(value)
-    if hint in KINDS and not _is(value, hint):
-        raise BadInput(f"{place}: {_short(value)} where {KINDS[hint]} was expected")
-    return float(value) if hint is float else value
+    plain = _plain(value)
+    if hint in KINDS and not _is(plain, hint):
+        raise BadInput(f"{place}: {_short(plain)} where {KINDS[hint]} was expected")
+    return float(plain) if hint is float else plain
 
 
-def _hint(kind: type, name: str, place: str) -> Any:
+def _hint(kind: type, name: str, place: str) -> type:
     if name not in names(kind):
         raise BadInput(f"{place}: no such field; there are {', '.join(names(kind))}")
     hint = get_type_hints(kind)[name]
     return get_origin(hint) if get_origin(hint) in KINDS else hint
 
 
-def _is(value: Any, kind: type) -> bool:
+def _is(value: object, kind: type) -> bool:
     if kind is float:
         return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return tuple(_plain(item) for item in value) if isinstance(value, (list, tuple)) else value
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -13,7 +13,7 @@ from ..data import Behaviour, Log, behaviour
 from ..pil import PIL
 from ..planner import rppo
 from ..posterior.models import ensemble
-from ..types import BadInput, Key, Policy, Posterior, WorldModel
+from ..types import BadInput, H, Key, Policy, Posterior, WorldModel
 from ..value import estimators
 from ..value.predictive import Predictive, predictive
 from .backtested import checked
@@ -50,12 +50,12 @@ class Result(NamedTuple):
 def sorel(
     key: Key,
     log: Log,
-    models: Sequence[Any],
+    models: Sequence[H],
     plans: Sequence[rppo.Hypers] | Portfolio,
     seed: int = 0,
     copies: int = 256,
     run: Run = ALONE,
-    model: WorldModel = ensemble.model,
+    model: WorldModel[H] = ensemble.model,
 ) -> Result:
     """Algorithm 1: phi_I, phi_II by PIL; a Bayes-adaptive policy planned in the posterior, phi_III by predictive
     median; and that median as its value. Nothing here touches an environment.
@@ -131,12 +131,12 @@ class Ranking(NamedTuple):
 def torel(
     key: Key,
     log: Log,
-    models: Sequence[Any],
+    models: Sequence[H],
     contenders: Sequence[Contender],
     seed: int = 0,
     plan: TrialPlan = TRIALS,
     run: Run = ALONE,
-    model: WorldModel = ensemble.model,
+    model: WorldModel[H] = ensemble.model,
 ) -> Ranking:
     """Algorithm 2: phi_I, phi_II by PIL; any planner's phi_III by predictive median; a ranking, never a GO.
 
@@ -185,7 +185,7 @@ def _by(key: Key, select: str, trials: Sequence[Trial], log: Log) -> list[Trial]
 def chosen(trials: Sequence[Trial]) -> int:
     """The setting whose score, averaged over its seeds, is highest; and of its seeds the best."""
     full = [i for i, trial in enumerate(trials) if trial.share == 1.0]
-    alike: dict[Any, list[int]] = {}
+    alike: dict[Hashable, list[int]] = {}
     for i in full:
         alike.setdefault((trials[i].planner, trials[i].setting), []).append(i)
     best = max(alike.values(), key=lambda group: float(np.mean([trials[i].score for i in group])))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ import numpy as np
 from ..data import Log
 from ..pil import PIL
 from ..planner import train, turns
-from ..types import Dataset, Key, Planner, Policy, Posterior
+from ..types import Dataset, H, Key, Params, Planner, Policy, Posterior, S
 from ..value.estimate import ValueEstimate
 from ..value.predictive import Known, Rollouts, estimates, known_of, rollouts
 from .candidates import pad_starts
@@ -34,22 +34,22 @@ RUNGS = (0.25, 0.5, 1.0)  # of a trial's updates, at which half of the trials st
 MOST = 64  # settings under one vmap: their nets are small
 
 
-class Contender(NamedTuple):
+class Contender(NamedTuple, Generic[H]):
     """A planner by name, and the settings of it to try: all of them, or those that a search asks for."""
 
     name: str
     planner: Planner
-    settings: tuple[Any, ...] = ()
-    search: Search | None = None
+    settings: tuple[H, ...] = ()
+    search: Search[H] | None = None
     tries: int = 0  # settings that the search may try
     batch: int = 8  # of them at a time
 
 
-class Trial(NamedTuple):
+class Trial(NamedTuple, Generic[H]):
     """What one setting with one seed came to."""
 
     planner: str
-    setting: Any
+    setting: H
     seed: int
     returns: ValueEstimate  # in worlds that its planner has not seen, undiscounted
     value: ValueEstimate  # the same, discounted
@@ -68,19 +68,19 @@ class Trial(NamedTuple):
         return self.estimate.median if np.isfinite(self.estimate.median) else -np.inf
 
 
-class Entry(NamedTuple):
+class Entry(NamedTuple, Generic[H, S]):
     """A trial on its way: a tree, so that entries of one structure are swept together."""
 
-    setting: Any
-    seed: Any  # [], or () where all trials share one
-    state: Any  # of its planner; () before the first update
+    setting: H
+    seed: np.int32 | tuple[()]  # (): all trials share one
+    state: S | tuple[()]  # of its planner; () before the first update
 
 
-class Ran(NamedTuple):
+class Ran(NamedTuple, Generic[Params, S]):
     """What a stretch of training came to."""
 
-    params: Any
-    state: Any
+    params: Params
+    state: S | tuple[()]
     found: Rollouts
 
 
@@ -95,7 +95,7 @@ def seek_all(contenders: Sequence[Contender], attempt: Callable[..., list[Trial]
         if contender.search is None:
             continue
 
-        def score(asked: list[Any], contender: Contender = contender) -> list[float]:
+        def score(asked: list[H], contender: Contender = contender) -> list[float]:
             more = attempt([contender._replace(settings=tuple(asked))], part(run, asked))
             trials.extend(more)
             return [float(np.mean([t.score for t in more if t.setting == setting])) for setting in asked]
@@ -116,7 +116,7 @@ def try_all(
     """Every setting of every contender, as often as planned, trained and scored; in order, seed by seed."""
     plans = [(c, setting, seed) for c in contenders for setting in c.settings for seed in range(plan.seeds)]
     several, data = plan.seeds > 1, log.data
-    entries: list[Any] = [Entry(setting, np.int32(seed) if several else (), ()) for _, setting, seed in plans]
+    entries = [Entry(setting, np.int32(seed) if several else (), ()) for _, setting, seed in plans]
     args = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), pad_starts(worlds.fold(0))))
     judges = {
         i: jax.device_put(pad_starts(strangers(i, worlds))) for i in {c.planner.imagines for c in contenders}
@@ -155,7 +155,9 @@ def strangers(imagines: bool, worlds: Posterior) -> Posterior:
     return worlds.fold(1) if imagines else worlds
 
 
-def _trial(plan: Any, ran: Ran, share: float, held: Posterior, data: Dataset, known: Known) -> Trial:
+def _trial(
+    plan: tuple[Contender, H, int], ran: Ran, share: float, held: Posterior, data: Dataset, known: Known
+) -> Trial:
     contender, setting, seed = plan
     value, returns = estimates(ran.found, None, held, known)
     blank = contender.planner.blank(setting, data.steps.obs.shape[1], held.task)
