@@ -69,6 +69,7 @@ planner = Planner(
     update=update,
     policy=policy,
     blank=blank,
+    reports=("actor",),
     spaces={
         "smoke": lambda: grid(Hypers(**TINY), lr=(1e-3, 3e-3)),
         "quick": lambda: grid(Hypers(**BRIEF), sharp=(0.0, 2.0)),
@@ -80,7 +81,6 @@ planner = Planner(
         # there is no grid; rates around the default
         "paper": lambda: grid(Hypers(**WHOLE), lr=(1e-4, 3e-4, 1e-3)),
     },
-    reports=("actor",),
     imagines=False,
     label=lambda setting: "clone weighted by return" if setting.sharp else "clone",
     candidate=("smoke", "quick", "standard", "large"),

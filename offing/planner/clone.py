@@ -92,6 +92,7 @@ planner = Planner(
     update=update,
     policy=policy,
     blank=blank,
+    imagines=False,
     spaces={
         "smoke": lambda: grid(Hypers(updates=4, runs=8, segment=4, width=8), sharp=(0.0, 2.0)),
         "quick": lambda: grid(Hypers(), sharp=(0.0, 2.0)),
@@ -100,7 +101,6 @@ planner = Planner(
         "paper": lambda: grid(Hypers(updates=50_000, runs=256, width=256), sharp=(0.0, 1.0, 3.0)),
     },
     reports=("actor",),
-    imagines=False,
     remembers=True,
     label=lambda setting: "clone with memory" + (", weighted by return" if setting.sharp else ""),
     candidate=("quick", "standard", "large"),

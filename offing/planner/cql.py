@@ -155,6 +155,7 @@ planner = Planner(
     update=update,
     policy=policy,
     blank=blank,
+    reports=("critic", "gap", "actor", "temperature", "q"),
     spaces={
         "smoke": lambda: grid(Hypers(**TINY, draws=2), conservative=(0.5, 5.0)),
         "quick": lambda: grid(Hypers(**BRIEF, draws=4, actor_pace=0.3), conservative=(0.5, 5.0)),
@@ -163,7 +164,6 @@ planner = Planner(
         # the weights that the authors' code names for locomotion (Kumar et al., 2020)
         "paper": lambda: grid(Hypers(**WHOLE), conservative=(5.0, 10.0)),
     },
-    reports=("critic", "gap", "actor", "temperature", "q"),
     imagines=False,
     candidate=("standard",),
 )

@@ -75,6 +75,7 @@ planner = Planner(
     update=update,
     policy=sacn.policy,
     blank=sacn.blank,
+    reports=sacn.REPORTS,
     spaces={
         "smoke": lambda: grid(Hypers(**TINY, critics=2), eta=(0.0, 1.0)),
         "quick": lambda: grid(Hypers(**BRIEF, critics=5), eta=(0.1, 1.0)),
@@ -83,6 +84,5 @@ planner = Planner(
         # the weights that An et al. (2021) compare
         "paper": lambda: grid(Hypers(**WHOLE), eta=(0.0, 1.0, 5.0)),
     },
-    reports=sacn.REPORTS,
     imagines=False,
 )

@@ -119,6 +119,7 @@ planner = Planner(
     update=update,
     policy=policy,
     blank=blank,
+    reports=("value", "critic", "actor", "q"),
     spaces={
         "smoke": lambda: grid(Hypers(**TINY), expectile=(0.7, 0.9)),
         "quick": lambda: grid(Hypers(**BRIEF), beta=(3.0, 30.0), expectile=(0.9,)),
@@ -127,7 +128,6 @@ planner = Planner(
         # the paper's table of grids
         "paper": lambda: grid(Hypers(**WHOLE), beta=(0.5, 3.0, 10.0), expectile=(0.5, 0.7, 0.9)),
     },
-    reports=("value", "critic", "actor", "q"),
     imagines=False,
     candidate=("quick", "standard", "large"),
 )

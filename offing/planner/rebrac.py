@@ -56,6 +56,7 @@ planner = Planner(
     update=update,
     policy=_td3.policy,
     blank=_td3.blank,
+    imagines=False,
     spaces={
         "smoke": lambda: grid(Hypers(**TINY), actor_bc=(0.01, 0.1)),
         "quick": lambda: grid(Hypers(**BRIEF), critic_bc=(0.01,), actor_bc=(0.03, 0.3)),
@@ -69,6 +70,5 @@ planner = Planner(
         ),
     },
     reports=_td3.REPORTS,
-    imagines=False,
     candidate=("quick", "standard", "large"),
 )

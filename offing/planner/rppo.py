@@ -380,6 +380,7 @@ planner = Planner(
     update=update,
     policy=policy,
     blank=blank,
+    reports=("reward", "loss"),
     spaces={
         "smoke": lambda: grid(TINY, lr=(1e-3, 3e-3)),
         "quick": lambda: grid(SMALL, lr=(1e-3, 3e-3), discount=(0.97, 0.99)),
@@ -396,7 +397,6 @@ planner = Planner(
         ),
         "paper": lambda: list(dict.fromkeys(draw(0, LARGE, 24, **SWEEP)))[:16],
     },
-    reports=("reward", "loss"),
     remembers=True,
     label=label,
     candidate=("smoke", "quick", "standard", "large", "paper"),

@@ -165,6 +165,7 @@ planner = Planner(
     update=update,
     policy=policy,
     blank=blank,
+    reports=REPORTS,
     spaces={
         "smoke": lambda: grid(Hypers(**TINY, critics=2), lr=(1e-3, 3e-3)),
         "quick": lambda: grid(Hypers(**BRIEF, critics=10), polyak=(0.005, 0.02)),
@@ -173,6 +174,5 @@ planner = Planner(
         # rates of targets around the paper's: its own axis, the number of critics, is shape
         "paper": lambda: grid(Hypers(**WHOLE), polyak=(0.0025, 0.005, 0.01)),
     },
-    reports=REPORTS,
     imagines=False,
 )

@@ -55,6 +55,7 @@ planner = Planner(
     update=update,
     policy=_td3.policy,
     blank=_td3.blank,
+    reports=_td3.REPORTS,
     spaces={
         "smoke": lambda: grid(Hypers(**TINY), alpha=(1.0, 2.5)),
         "quick": lambda: grid(Hypers(**BRIEF), alpha=(2.5, 40.0)),
@@ -63,7 +64,6 @@ planner = Planner(
         # the weights that Fujimoto & Gu (2021) compare
         "paper": lambda: grid(Hypers(**WHOLE), alpha=(1.0, 2.0, 2.5, 3.0, 4.0)),
     },
-    reports=_td3.REPORTS,
     imagines=False,
     candidate=("large",),
 )

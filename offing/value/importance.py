@@ -29,6 +29,13 @@ from ._view import Density, below_one, sample_of, view
 from .estimate import Estimate, ValueEstimate
 from .pool import Training, memoryless, pooled
 
+HEALTH = {  # what estimates by weighted episodes report beside a value
+    "effective": "episodes that count, by their weights, on average over the discounted steps",
+    "effective_last": "episodes that count at the last step",
+    "episodes": "episodes in the log",
+    "clipped": "share of the steps' ratios that were clipped",
+    "behaviour_nll": "held-out loss of the cloned behaviour, in nats per row (where the log gives no logp)",
+}
 FEW = 10  # effective episodes below which an estimate is one of a handful of episodes
 
 Weighed = tuple[Array, Array, Array]  # estimates, effective episodes, share of ratios clipped

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...wording import percent
 from ..estimate import Estimate
 from ..estimator import Estimator, by_scale
-from ..importance import FEW, Doubly, doubly_robust
+from ..importance import FEW, HEALTH, Doubly, doubly_robust
 
 CLIPPED = 0.2  # share of ratios that may be clipped without a word
 SETTLED = 0.01  # in standard deviations of the reward: what critics may have left to go
@@ -45,11 +45,7 @@ estimator = Estimator(
         ),
     ),
     health={
-        "effective": "episodes that count, by their weights, on average over the discounted steps",
-        "effective_last": "episodes that count at the last step",
-        "episodes": "episodes in the log",
-        "clipped": "share of the steps' ratios that were clipped",
-        "behaviour_nll": "held-out loss of the cloned behaviour, in nats per row (where the log gives no logp)",
+        **HEALTH,
         "critics_left": "what its critics still had to go, in standard deviations of the reward per step",
     },
     faults=faults,

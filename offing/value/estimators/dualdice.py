@@ -63,7 +63,7 @@ class State(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """What a training reads and does not change."""
+    """What a training of ratios reads and does not change; what is done at starts too."""
 
     hypers: Hypers
     pool: Policy

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ...wording import percent
 from ..estimate import Estimate
 from ..estimator import Estimator, by_scale
-from ..importance import FEW, Hypers, importance
+from ..importance import FEW, HEALTH, Hypers, importance
 
 CLIPPED = 0.2  # share of ratios that may be clipped without a word
 
@@ -34,13 +34,7 @@ estimator = Estimator(
         large=Hypers(updates=20_000),
         paper=Hypers(updates=1_000_000, alive_only=True, sampled=True),
     ),
-    health={
-        "effective": "episodes that count, by their weights, on average over the discounted steps",
-        "effective_last": "episodes that count at the last step",
-        "episodes": "episodes in the log",
-        "clipped": "share of the steps' ratios that were clipped",
-        "behaviour_nll": "held-out loss of the cloned behaviour, in nats per row (where the log gives no logp)",
-    },
+    health=HEALTH,
     faults=faults,
     weighs=True,
 )
