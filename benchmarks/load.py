@@ -9,7 +9,8 @@ file by another process, so that the peak is the reader's. `--logged` writes nex
 they are the next row's, and the last row of each episode, a time-out, is dropped. `--messy` writes a CSV as
 people have it instead: machines interleaved by time, timestamps, yes and no, a category, empty cells, named
 choices; with a schema that has a reward formula, a clock and a lag. `base_gb` is what the process takes before
-it reads a row.
+it reads a row. `waited` is how long its threads waited for a core that others had, as Linux counts it, and `disk`
+how long for the disk: on a busy machine these are what `seconds` has and `core_seconds` has not.
 """
 
 from __future__ import annotations
@@ -110,6 +111,16 @@ def peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
+def waited() -> tuple[float, float]:
+    """Seconds that the threads of this process waited for a core, and for the disk; nan if nobody counts."""
+    try:
+        queued = sum(int(task.read_text().split()[1]) for task in Path("/proc/self/task").glob("*/schedstat"))
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[39])
+    except (OSError, IndexError):
+        return float("nan"), float("nan")
+    return queued / 1e9, ticks / os.sysconf("SC_CLK_TCK")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--rows", type=int, default=10_000_000)
@@ -122,11 +133,11 @@ def main() -> None:
         writing = multiprocessing.get_context("spawn").Process(target=target, args=(path, options.rows, *more))
         writing.start()
         writing.join()
-        base, began, core = peak(), time.perf_counter(), time.process_time()
+        base, began, core, before = peak(), time.perf_counter(), time.process_time(), waited()
         plain = Schema(actions="box", low=-1.0, high=1.0, discount=0.99)
         log = load(path, schema=MESSY if options.messy else plain)
         seconds, cores = time.perf_counter() - began, time.process_time() - core
-        read = peak()
+        read, after = peak(), waited()
         began = time.perf_counter()
         inspect(log, 0)
         result = {
@@ -139,6 +150,8 @@ def main() -> None:
             "file_gb": round(path.stat().st_size / 1e9, 3),
             "seconds": round(seconds, 2),
             "core_seconds": round(cores, 2),
+            "waited": round(after[0] - before[0], 2),
+            "disk": round(after[1] - before[1], 2),
             "peak_gb": round(read, 2),
             "inspect_seconds": round(time.perf_counter() - began, 2),
             "inspect_peak_gb": round(peak(), 2),

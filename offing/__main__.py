@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 def sorel(command: Sorel) -> int:
     from . import door
-    from .report.results import RESULT, summary
+    from .report.results import summary
     from .report.verdict import EXIT
 
     log, bar = _begin(command)
@@ -86,7 +86,7 @@ def sorel(command: Sorel) -> int:
         candidates=command.candidates,
         paper=command.paper,
         before=command.earlier,
-        **_how(command, bar, RESULT),
+        **_how(command, bar),
     )
     _print(command, bar, result.to_json(), [], summary(result, command.folder), len(result.ruling.reasons) + 2)
     return EXIT[result.verdict]
@@ -95,7 +95,6 @@ def sorel(command: Sorel) -> int:
 def torel(command: Torel) -> int:
     from . import door
     from .report.ranking import summary, trials_table
-    from .report.results import RESULT
 
     contenders = _contenders(command)
     log, bar = _begin(command)
@@ -113,7 +112,7 @@ def torel(command: Torel) -> int:
             command.model,
             (command.space, command.search, command.tries),
         ),
-        **_how(command, bar, RESULT),
+        **_how(command, bar),
     )
     _print(command, bar, result.to_json(), [trials_table(result)], summary(result, command.folder), 3)
     return 0
@@ -121,7 +120,7 @@ def torel(command: Torel) -> int:
 
 def evaluate(command: Evaluate) -> int:
     from . import door
-    from .report.evaluation_store import RESULT, summary
+    from .report.evaluation_store import summary
 
     log, bar = _begin(command)
     result = door.evaluate(
@@ -132,7 +131,7 @@ def evaluate(command: Evaluate) -> int:
         methods=command.methods,
         level=command.level,
         judging=door.Judging(command.within, command.sampled, command.forget, command.model, command.judge),
-        **_how(command, bar, RESULT),
+        **_how(command, bar),
     )
     _print(
         command,
@@ -147,11 +146,10 @@ def evaluate(command: Evaluate) -> int:
 
 def posterior(command: Posterior) -> int:
     from . import door
-    from .report.store import RESULT
     from .report.table import settings_table, summary
 
     log, bar = _begin(command)
-    result = door.posterior(log, command.scale, command.seed, model=command.model, **_how(command, bar, RESULT))
+    result = door.posterior(log, command.scale, command.seed, model=command.model, **_how(command, bar))
     _print(command, bar, result.to_json(), [settings_table(result)], summary(result, command.folder), 3)
     return 0
 
@@ -352,10 +350,8 @@ def _learned_from(command: Watch | Explain) -> Log:
         raise BadInput(f"--log: give the log that the policy was learned from: {error}") from None
 
 
-def _how(command: ALongRun, bar: Bar, result: str) -> Options:
-    """How the run goes; says so where the folder holds a result already."""
-    if not command.fresh and (command.folder / result).exists():
-        print(f"{command.folder}: already finished; --fresh runs it again", file=sys.stderr)
+def _how(command: ALongRun, bar: Bar) -> Options:
+    """How the run goes."""
     where = getattr(command, "engine", "here")
     return {"out": command.folder, "fresh": command.fresh, "engine": where, "progress": bar}
 
@@ -373,6 +369,8 @@ def _print(
         for table in tables:
             console.print(table)
             print(file=stream)
+    if isinstance(command, ALongRun) and not bar.spent:
+        print(f"{command.folder}: already finished; --fresh runs it again", file=sys.stderr)
     print(*(lines[-last:] if command.quiet else lines), sep="\n", file=stream)
     if command.timings:
         spent = sorted(bar.spent.items(), key=lambda item: -item[1])

@@ -12,6 +12,7 @@ import pytest
 from browser import BROWSER, measure
 
 from offing.__main__ import main
+from offing.watch.earning import EXIT
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 SHORT = {"sorel": ["--scale", "smoke"], "play": ["--episodes", "50"]}  # so that the suite stays short
@@ -66,7 +67,7 @@ def test_no_page_is_cut_off_at_any_width_and_bad_news_has_no_tick(walked, tmp_pa
     run = "out/sorel-coldstore"
     small = ["--rows", "600", "--scale", "smoke"]
     assert main(["inspect", *table, "--out", "out/inspect"]) == 0
-    assert main(["watch", run, "coldstore.csv", "--schema", "s.toml"]) in (0, 3, 4)
+    assert main(["watch", run, "coldstore.csv", "--schema", "s.toml"]) in EXIT.values()
     assert main(["torel", *table, *small, "--planner", "bc", "--planner", "iql", "--space", "smoke"]) == 0
     policies = ["--policy", run, "--policy", "out/torel-coldstore"]
     assert main(["evaluate", *table, *small, *policies, "--methods", "fqe"]) == 0
@@ -81,6 +82,12 @@ def test_no_page_is_cut_off_at_any_width_and_bad_news_has_no_tick(walked, tmp_pa
     measured = measure(pages, tmp_path)
     assert len(measured) == 3 * len(pages)
     assert [each for each in measured if each["problems"]] == []
+    ticks = {each["page"]: each["ticks"] for each in measured}
+    assert not [text for texts in ticks.values() for text in texts if re.match(r"No\b|It cannot|Not\b", text)]
+    checked = json.loads(Path("out/evaluate-coldstore/evaluation.json").read_text())["checks"]
+    assert len(ticks["evaluation"]) == sum(check["passed"] for check in checked if check["name"] != "worse")
+    reasons = json.loads(Path(run, "result.json").read_text())["verdict"]["reasons"]
+    assert len(ticks["report"]) == sum("? Yes: " in reason for reason in reasons)
 
 
 def test_a_sample_is_written_once_and_never_over_another_file(tmp_path, monkeypatch, capsys):

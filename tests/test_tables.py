@@ -389,6 +389,55 @@ def test_a_draft_loads_after_one_line_is_edited(tmp_path):
     assert read_schema(tmp_path / "s.toml").obs == ("level", "door", "mode")
 
 
+def test_a_draft_of_people_and_sessions(tmp_path):
+    hour = lambda i: f"{3 + i // 24:02}/01/2024 {i % 24:02}:30"
+    rows = [
+        f"{hour(i)};P{p};{i % 7},5;{'ja' if i % 3 else 'nein'};0,{i % 4};{i},25"
+        for p in range(3)
+        for i in range(72)
+    ]
+    path = tmp_path / "wards.csv"
+    path.write_text("\n".join(["zeit;patient;druck;beatmet;dose;cost", *rows]))
+    with pytest.raises(
+        offing.BadInput, match=r"'zeit'.*time_format"
+    ):  # the third to the fifth of January, or of March?
+        sketch(path)
+    path.write_text(path.read_text().replace("/01/2024", "/20/2024").replace("05/20", "04/20"))
+    schema, _ = sketch(path.with_name("wards.csv"))
+    assert (schema.unit, schema.time, schema.action, schema.reward) == ("patient", "zeit", "dose", "-cost")
+    rows = [
+        f"{s},2024-05-01T10:00:0{i // 2}Z,{'cart' if i % 3 else 'home'},none,{i}.5"
+        for s in range(9)
+        for i in range(8)
+    ]
+    rows = [row.replace("none", "10% off") if i % 3 else row for i, row in enumerate(rows)]
+    path = tmp_path / "shop.csv"
+    path.write_text("\n".join(["session_id,time,page,offer,revenue", *rows]))
+    schema, notes = sketch(path)
+    assert (schema.episode, schema.time, schema.action) == ("session_id", None, "offer")
+    assert schema.choices == {"offer": ("10% off", "none")}  # a choice, and no empty cell
+    assert any("'time': not used" in note for note in notes)
+    assert load(path, schema=schema).data.rows == 9 * 7
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("x;u;reward;episode\n1,5;0,1;2,5;1\n1,6;0,2;2,5;1\n1.7;0,3;2,5;1\n", ["'x', row 2", "'1.7'", "a comma"]),
+        ('x,u,reward,episode\n"1,5",0.1,2.5,1\n"1,6",0.2,2.5,1\n', ["'x', row 0", "decimal comma", "semicolons"]),
+        ("x,u,reward,episode\n2024-01-02,0.1,2.5,1\n2024-01-03,0.2,2.5,1\n", ["row 0", "a date", "leave_out"]),
+        ("x,u,reward,episode\n1.5,0.1,2.5,1\n1.6,0.2,2.5,1\nhigh,0.2,2.5,1\n", ["'x', row 2", "'high'"]),
+    ],
+)  # fmt: skip
+def test_cells_that_are_no_numbers_are_one_line_that_says_what_to_write(text, words, tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text(text)
+    schema = Schema(obs="x", action="u", reward="reward", episode="episode", actions="box")
+    with pytest.raises(offing.BadInput) as caught:
+        load(path, schema=schema)
+    assert all(word in str(caught.value) for word in words), caught.value
+
+
 def test_the_cold_store_is_as_its_simulator():
     import jax
 

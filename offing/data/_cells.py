@@ -14,7 +14,20 @@ from .clock import PARTS, moments
 if TYPE_CHECKING:
     from .columns import Column
 
-MISSING = ("", "nan", "NaN", "NA", "N/A", "null", "None")  # words for an empty cell
+MISSING = (
+    "",
+    "nan",
+    "NaN",
+    "NA",
+    "N/A",
+    "n/a",
+    "#N/A",
+    "null",
+    "NULL",
+    "None",
+    "-",
+    "?",
+)  # words for an empty cell
 
 
 class Frame(Protocol):

@@ -34,6 +34,7 @@ class _Column:
         kind = column.type
         text = pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
         if text and self.is_time:
+            column = _emptied(column)
             column, self.form = as_times(column, self.form, self.name, self.where)
             kind, text = column.type, False
         if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
@@ -100,6 +101,14 @@ def as_times(column: Any, form: str | None, name: str, where: str) -> tuple[Any,
             '%d.%m.%Y %H:%M" in the schema'
         )
     return _strict(column, fits[0], name, where), fits[0]
+
+
+def _emptied(column: Any) -> Any:
+    """Texts without those that stand for an empty cell."""
+    none = pyarrow.compute.call_function(
+        "is_in", [column], pyarrow.compute.SetLookupOptions(pa.array(MISSING, column.type))
+    )
+    return pyarrow.compute.call_function("if_else", [none, pa.scalar(None, column.type), column])
 
 
 def _parsed(column: Any, form: str) -> Any:

@@ -33,8 +33,7 @@ class Form(NamedTuple):
         """What cells mean: which are empty, and what stands before decimals."""
         return csv.ConvertOptions(
             null_values=NONE,
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=True,
+            strings_can_be_null=False,  # what a word says is read with the words: `none` may be a choice
             decimal_point=self.decimal,
             **more,
         )
@@ -126,9 +125,9 @@ def _form(path: Path, head: bytes, line: bytes) -> Form:
     delimiter = max(counts, key=lambda mark: counts[mark])
     delimiter = ";" if counts[";"] and counts[";"] >= counts[","] else delimiter
     cells = [cell for row in text.split("\n")[1:50] for cell in row.split(delimiter)]
-    commas = delimiter != "," and any(map(COMMA.fullmatch, cells))
-    points = any(re.fullmatch(r"\s*-?\d+\.\d+\s*", cell) for cell in cells)
-    return Form(delimiter, "," if commas and not points else ".", encoding)
+    commas = 0 if delimiter == "," else sum(COMMA.fullmatch(cell) is not None for cell in cells)
+    points = sum(re.fullmatch(r"\s*-?\d+\.\d+\s*", cell) is not None for cell in cells)
+    return Form(delimiter, "," if commas > points else ".", encoding)
 
 
 def _told(kind: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -12,6 +13,8 @@ from .._cells import MISSING, word_of
 from ..clock import moments
 
 NEVER = np.iinfo(np.int64).min  # the moment of an empty cell
+COMMA = re.compile(r"-?\d+,\d+")  # a number with a decimal comma
+DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ]|$)|\d\d?[./]\d\d?[./]\d{4}\b")
 YES_NO = (("no", "yes"), ("false", "true"), ("n", "y"), ("off", "on"), ("nein", "ja"), ("non", "oui"), ("f", "t"))
 
 
@@ -45,16 +48,35 @@ class Cells(NamedTuple):
 
 
 def refuse_words(cell: Cells, rows: Rows, name: str) -> None:
-    """Refuses a column of numbers with a few words among them, naming the first."""
-    is_number = np.array([_is_number(level) for level in cell.levels])
-    if is_number.mean() > 0.5:
-        place = int(np.argmin(is_number))
-        word, row = cell.levels[place], rows.origin[int(np.argmax(cell.array == place))]
-        comma = ", a decimal comma" if "," in word else ""
+    """Refuses a column of words that are dates, or numbers but for a few; says of the first what to write."""
+    if not cell.levels:
+        return
+    at = lambda place: rows.origin[int(np.argmax(cell.array == place))]
+    if all(map(DATE.match, cell.levels)):
         raise BadInput(
-            f"column {name!r}, row {row}: {word[:40]!r} is not a number{comma}, and most other cells are; empty "
-            "such cells, or name the column among the categories"
+            f"column {name!r}, row {at(0)}: {cell.levels[0][:40]!r} is a date where a number was expected; write "
+            f'time = "{name}" and cyclic = {{hour = 24}} for the clock, or put it into leave_out'
         )
+    commas = np.array([COMMA.fullmatch(level) is not None for level in cell.levels])
+    plain = np.array([_is_number(level) for level in cell.levels])
+    if (commas | plain).mean() <= 0.5:
+        return
+    if commas.all():
+        raise BadInput(
+            f"column {name!r}, row {at(0)}: {cell.levels[0][:40]!r} has a decimal comma; write a point, or "
+            "separate the columns of the whole file by semicolons"
+        )
+    odd = commas if plain.mean() > 0.5 else plain
+    place = int(odd.argmax()) if odd.any() else int((~plain).argmax())
+    word = cell.levels[place]
+    if commas.any() and odd.any():
+        has, others = ("comma", "a point") if commas[place] else ("point or none", "a comma")
+        what = f"has a decimal {has} where other cells have {others}; write one of the two throughout"
+    else:
+        what = (
+            "is not a number, and most other cells are; empty such cells, or name the column among the categories"
+        )
+    raise BadInput(f"column {name!r}, row {at(place)}: {word[:40]!r} {what}")
 
 
 def _is_number(word: str) -> bool:

@@ -6,8 +6,9 @@ a file, and a log is loaded by that file.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -18,9 +19,23 @@ from .encode import LEVELS, words_of
 
 PLACES = ("site", "plant", "location", "building", "region", "ward", "store", "line", "area", "hall", "country")
 ACTED = ("action", "control", "setting", "mode", "command", "level", "speed", "compressor", "valve", "pump", "fan")
-ACTED += ("heater", "dose", "treatment", "throttle", "power", "setting", "order", "bid")
-SPENT = ("cost", "costs", "energy_cost", "loss", "penalty", "expense", "expenses")
-EARNED = ("reward", "profit", "revenue", "income", "earnings", "score", "margin", "sales")
+ACTED += ("heater", "dose", "treatment", "throttle", "power", "order", "bid", "offer", "discount", "campaign")
+UNITS = (
+    "unit",
+    "machine",
+    "patient",
+    "customer",
+    "user",
+    "vehicle",
+    "robot",
+    "turbine",
+    "well",
+    "device",
+    "subject",
+)
+EPISODES = ("episode", "session", "trip", "batch", "run", "visit", "trial", "stay")
+SPENT = ("cost", "costs", "energy_cost", "loss", "penalty", "expense", "expenses", "waste")
+EARNED = ("reward", "profit", "revenue", "income", "earnings", "score", "margin", "sales", "output", "yield")
 LADDERS = (
     ("low", "mid", "high"),
     ("low", "medium", "high"),
@@ -32,33 +47,63 @@ LADDERS += (("slow", "fast"), ("off", "low", "mid", "high"), ("low", "high"), ("
 LEAST = 100  # steps that show what an action changes
 FEW = 0.1  # of the rows: a unit has at least ten
 
-Found = dict[str, Any]
+Draft = dict[str, object]  # the schema's keys that are settled so far
+
+
+def _word(name: str) -> str:
+    """A column's name as names of kinds are written: without units in brackets, without `id`."""
+    plain = re.sub(r"[(\[].*", "", name).strip().lower()
+    return re.sub(r"[\s_-]*(id|no|number|nr)$", "", re.sub(r"[\s-]+", "_", plain)) or plain
 
 
 def draft_table(cells: Mapping[str, Cells], time: str | None) -> tuple[Schema, list[str]]:
     """A schema for the cells of a table, and a note `key: reason` for each thing that it says or asks."""
-    found: Found = {}
+    drafted: Draft = {}
     notes: list[str] = []
     free = [name for name in cells if name != time]
+    episode = _episode(cells, notes)
+    if time is not None and episode is not None and _shared(cells[episode], cells[time]):
+        notes.append(
+            f"column {time!r}: not used; rows of an episode share a time, so they stand in the file's order"
+        )
+        time = None
     if time is not None:
-        found["time"] = time
+        drafted["time"] = time
         notes.append("time: its cells are moments; rows are put in its order, within units")
-    unit = _unit(cells, time, notes)
+    if episode is not None:
+        drafted["episode"] = episode
+        free.remove(episode)
+    unit = () if episode is not None else _unit(cells, time, notes)
     if unit:
-        found["unit"] = unit if len(unit) > 1 else next(iter(unit))
+        drafted["unit"] = unit if len(unit) > 1 else next(iter(unit))
         free = [name for name in free if name not in unit]
-    rows = _rows(cells, time, unit)
-    _rule(rows, found, notes)
-    action = _action(cells, free, found, notes)
-    paid = _reward(free, found, notes)
+    rows = _rows(cells, time, unit or ((episode,) if episode is not None else ()))
+    _rule(rows, drafted, notes)
+    action = _action(cells, free, drafted, notes)
+    paid = _reward(free, drafted, notes)
     seen = [name for name in free if name not in (action, paid) and _useful(cells[name], name, notes)]
     if seen:
-        found["obs"] = tuple(seen)
+        drafted["obs"] = tuple(seen)
         notes.append("obs: every column that nothing else uses. A guess: leave out what is not known when you act")
-    _encodings(cells, seen, found, notes)
-    _fills(rows, [*seen, *([action] if action else [])], found, notes)
-    _outside(rows, seen, action, found, notes)
-    return Schema(**found), notes
+    _encodings(cells, seen, drafted, notes)
+    _fills(rows, [*seen, *([action] if action else [])], drafted, notes)
+    _outside(rows, seen, action, drafted, notes)
+    return replace(Schema(), **drafted), notes
+
+
+def _episode(cells: Mapping[str, Cells], notes: list[str]) -> str | None:
+    """The column that numbers episodes, if one is called so."""
+    named = [name for name in cells if _word(name) in EPISODES and not cells[name].empty.any()]
+    if len(named) != 1:
+        return None
+    notes.append(f"episode: {named[0]!r}, by its name; each of its values is an episode. Check it")
+    return named[0]
+
+
+def _shared(episode: Cells, time: Cells) -> bool:
+    """Whether several rows of one episode have the same time."""
+    pairs = np.stack([np.unique(cell.array, return_inverse=True)[1] for cell in (episode, time)], -1)
+    return len(np.unique(pairs, axis=0)) < len(pairs)
 
 
 def _unit(cells: Mapping[str, Cells], time: str | None, notes: list[str]) -> tuple[str, ...]:
@@ -66,6 +111,11 @@ def _unit(cells: Mapping[str, Cells], time: str | None, notes: list[str]) -> tup
     if time is None:
         return ()
     moment = cells[time].array
+    places = tuple(n for n in cells if n.lower() in PLACES and cells[n].kind == "word")
+    named = [name for name in cells if _word(name) in UNITS and name != time and not cells[name].empty.any()]
+    if len(named) == 1 and len(np.unique(cells[named[0]].array)) > 1:
+        notes.append(f"unit: {named[0]!r}, by its name; rows are ordered within each, never across. Check it")
+        return (*places, named[0])
     if len(np.unique(moment)) == len(moment):
         return ()
     for name, cell in cells.items():
@@ -76,9 +126,8 @@ def _unit(cells: Mapping[str, Cells], time: str | None, notes: list[str]) -> tup
             continue
         pairs = np.unique(np.stack([code, np.unique(moment, return_inverse=True)[1]], -1), axis=0)
         if len(pairs) == len(moment):
-            places = tuple(n for n in cells if n.lower() in PLACES and n != name and cells[n].kind == "word")
             notes.append(f"unit: rows share their time with others, and with {name!r} each time is there once")
-            return (*places, name)
+            return (*(place for place in places if place != name), name)
     notes.append(
         "unit: rows share their time with others, and no column tells them apart; which is it? "
         '(unit = "COLUMN" or unit = ["SITE", "MACHINE"])'
@@ -106,39 +155,41 @@ def _rows(cells: Mapping[str, Cells], time: str | None, unit: tuple[str, ...]) -
     )
 
 
-def _rule(rows: Rows, found: Found, notes: list[str]) -> None:
+def _rule(rows: Rows, drafted: Draft, notes: list[str]) -> None:
+    if "episode" in drafted:
+        return
     if rows.time is None:
         notes.append('episodes: which column says where one ends? (episode = "COLUMN", or window = 100)')
         return
     steps = np.diff(rows.time)[~rows.last[:-1]]
     usual = float(np.median(steps)) if len(steps) else 0.0
     if rows.dated and 0 < usual <= 6 * HOUR:
-        found["per"] = "day"
+        drafted["per"] = "day"
         notes.append("per: a day is taken for an episode, cut at midnight; is a shift, a batch or a week one?")
-        found["cyclic"] = {"hour": 24}
+        drafted["cyclic"] = {"hour": 24}
         notes.append("cyclic: the hour, as sine and cosine, since steps are shorter than a day")
     else:
-        found["window"] = 50
+        drafted["window"] = 50
         notes.append("window: a long run is cut into episodes of 50 steps; how far ahead do you plan?")
         if rows.dated and usual <= 2 * DAY:
-            found["cyclic"] = {"weekday": 7}
+            drafted["cyclic"] = {"weekday": 7}
             notes.append("cyclic: the day of the week, as sine and cosine")
 
 
-def _action(cells: Mapping[str, Cells], free: list[str], found: Found, notes: list[str]) -> str | None:
+def _action(cells: Mapping[str, Cells], free: list[str], drafted: Draft, notes: list[str]) -> str | None:
     ladders = [name for name in free if _ladder(cells[name]) is not None]
-    named = [name for name in free if name.lower() in ACTED or name.lower().startswith(("action", "set_"))]
+    named = [name for name in free if _word(name) in ACTED or name.lower().startswith(("action", "set_"))]
     both = [name for name in named if name in ladders] or named or [n for n in ladders if not cells[n].yes_no]
     if len(both) != 1:
         some = ", ".join(map(repr, both)) or "no name speaks for it"
         notes.append(f'action: which column is it that you decide on? ({some}; write action = "COLUMN")')
         return None
     name = both[0]
-    found["action"] = name
+    drafted["action"] = name
     notes.append(f"action: {name!r}, by its name or its words. A guess; check it")
     if cells[name].kind == "word" or cells[name].boolean:
         order = _ladder(cells[name]) or tuple(words_of(cells[name])[0])
-        found["choices"] = {name: order}
+        drafted["choices"] = {name: order}
         notes.append("choices: all that were taken; are there others that could be?")
     elif _whole(cells[name].array):
         notes.append('actions: whole numbers: choices or amounts? Write actions = "discrete" or actions = "box"')
@@ -153,11 +204,11 @@ def _ladder(cell: Cells) -> tuple[str, ...] | None:
     return None
 
 
-def _reward(free: list[str], found: Found, notes: list[str]) -> str | None:
+def _reward(free: list[str], drafted: Draft, notes: list[str]) -> str | None:
     for words, sign in ((EARNED, ""), (SPENT, "-")):
         for name in free:
-            if name.lower() in words:
-                found["reward"] = sign + (name if name.isidentifier() else f"`{name}`")
+            if _word(name) in words:
+                drafted["reward"] = sign + (name if name.isidentifier() else f"`{name}`")
                 notes.append(
                     "reward: a guess by a name. What do you want more of? A formula over columns and "
                     'next(COLUMN), such as "-cost - 10 * alarm - 0.1 * abs(next(temp) - 4)"'
@@ -182,19 +233,19 @@ def _useful(cell: Cells, name: str, notes: list[str]) -> bool:
     return False
 
 
-def _encodings(cells: Mapping[str, Cells], seen: list[str], found: Found, notes: list[str]) -> None:
+def _encodings(cells: Mapping[str, Cells], seen: list[str], drafted: Draft, notes: list[str]) -> None:
     yes_no = tuple(name for name in seen if cells[name].yes_no)
     words = tuple(name for name in seen if cells[name].kind == "word" and not cells[name].yes_no)
     if yes_no:
-        found["yes_no"] = yes_no
+        drafted["yes_no"] = yes_no
         notes.append("yes_no: they hold two words, one for yes and one for no")
     if words:
-        found["categories"] = words
+        drafted["categories"] = words
         levels = "; ".join(f"{name}: {', '.join(cells[name].levels[:6])}" for name in words)
         notes.append(f"categories: words, which become one number each ({levels})")
 
 
-def _fills(rows: Rows, names: list[str], found: Found, notes: list[str]) -> None:
+def _fills(rows: Rows, names: list[str], drafted: Draft, notes: list[str]) -> None:
     fill = {}
     for name in names:
         empty = rows.cells[name].empty
@@ -205,10 +256,10 @@ def _fills(rows: Rows, names: list[str], found: Found, notes: list[str]) -> None
                 f"fill: {name!r} has {int(empty.sum())} empty cells; is the last one before them good enough?"
             )
     if fill:
-        found["fill"] = fill
+        drafted["fill"] = fill
 
 
-def _outside(rows: Rows, seen: list[str], action: str | None, found: Found, notes: list[str]) -> None:
+def _outside(rows: Rows, seen: list[str], action: str | None, drafted: Draft, notes: list[str]) -> None:
     """Columns whose next value the action says nothing about, once all that is observed is known."""
     if action is None or rows.time is None:
         return
@@ -226,15 +277,15 @@ def _outside(rows: Rows, seen: list[str], action: str | None, found: Found, note
     for name, column in zip(seen, now, strict=True):
         after = column[inside + 1]
         left = [after - x @ np.linalg.lstsq(x, after, rcond=None)[0] for x in (base, whole)]
-        plain, told = (float(part @ part) for part in left)
+        plain, known = (float(part @ part) for part in left)
         if (
             plain <= 1e-9 * max(float(after @ after), 1.0)
-            or 1 - told / plain < 6 * acts.shape[1] / len(inside) + 5e-4
+            or 1 - known / plain < 6 * acts.shape[1] / len(inside) + 5e-4
         ):
             outside.append(name)
-    clocks = tuple(found.get("cyclic", {}))
+    clocks = tuple(cyclic) if isinstance(cyclic := drafted.get("cyclic"), dict) else ()
     if outside or clocks:
-        found["exogenous"] = (*outside, *clocks)
+        drafted["exogenous"] = (*outside, *clocks)
         notes.append("exogenous: what comes next in them does not depend on the action, as far as a line can tell")
 
 
@@ -243,5 +294,5 @@ def _whole(array: np.ndarray) -> bool:
 
 
 def _number(cell: Cells) -> np.ndarray:
-    found = np.nan_to_num(cell.array.astype(np.float64), posinf=0.0, neginf=0.0)
-    return np.where(np.abs(found) < 1e12, found, 0.0)  # what is larger is refused when the log is loaded
+    numbers = np.nan_to_num(cell.array.astype(np.float64), posinf=0.0, neginf=0.0)
+    return np.where(np.abs(numbers) < 1e12, numbers, 0.0)  # what is larger is refused when the log is loaded

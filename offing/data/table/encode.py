@@ -143,6 +143,8 @@ def actions_of(rows: Rows, schema: Schema, name: str, notes: list[str]) -> Acted
     discrete = schema.discrete if schema.discrete is not None else bool(words) or schema.choices is not None
     if not discrete:
         for column, cell in cells.items():
+            if cell.kind == "word":
+                refuse_words(cell, rows, column)
             if cell.kind != "number" or (words and column in words):
                 raise BadInput(f"{name}, column {column!r}: words, and the schema says that actions are amounts")
             if schema.discrete is None and (cell.array == np.round(cell.array)).all():
@@ -160,8 +162,8 @@ def actions_of(rows: Rows, schema: Schema, name: str, notes: list[str]) -> Acted
 def _amounts(cells: dict[str, Cells], schema: Schema) -> Acted:
     numbers = np.stack([cell.array for cell in cells.values()], -1)
     edges = []
-    for said, seen in ((schema.low, np.nanmin(numbers, 0)), (schema.high, np.nanmax(numbers, 0))):
-        given = seen if said is None else np.asarray(said, np.float64)
+    for bound, seen in ((schema.low, np.nanmin(numbers, 0)), (schema.high, np.nanmax(numbers, 0))):
+        given = seen if bound is None else np.asarray(bound, np.float64)
         if given.shape not in ((), (1,), (len(cells),)):
             raise BadInput(f"schema, 'low' and 'high': {given.size} numbers for {len(cells)} actions")
         edges.append(np.broadcast_to(given, (len(cells),)).astype(float).tolist())
@@ -176,15 +178,15 @@ def _choices(
     if cell.kind == "time":
         raise BadInput(f"column {name!r}: holds dates, and the schema says it is the 'action'")
     words, codes = words_of(cell)
-    said = (schema.choices or {}).get(name)
-    if said is None and schema.n is not None and len(schema.names("action")) == 1:
-        said = tuple(range(schema.n))
-    if said is None:
+    choices = (schema.choices or {}).get(name)
+    if choices is None and schema.n is not None and len(schema.names("action")) == 1:
+        choices = tuple(range(schema.n))
+    if choices is None:
         notes.append(f"choices of {name!r}: {listed([str(word) for word in words])}, as found in the log")
         return ActionColumn(name, levels=tuple(words)), codes
-    places: dict[Cell, int] = {choice: place for place, choice in enumerate(said)}
+    places: dict[Cell, int] = {choice: place for place, choice in enumerate(choices)}
     unknown = [place for place, word in enumerate(words) if word not in places]
     if unknown:
         row = rows.origin[int(np.argmax(codes == unknown[0]))]
-        raise BadInput(f"column {name!r}, row {row}: {words[unknown[0]]!r} is none of its choices {list(said)}")
-    return ActionColumn(name, levels=tuple(said)), np.array([places[word] for word in words], np.int64)[codes]
+        raise BadInput(f"column {name!r}, row {row}: {words[unknown[0]]!r} is none of its choices {list(choices)}")
+    return ActionColumn(name, levels=tuple(choices)), np.array([places[word] for word in words], np.int64)[codes]

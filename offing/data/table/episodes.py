@@ -53,10 +53,10 @@ def episodes_of(rows: Rows, schema: Schema, notes: list[str]) -> Episodes:
         place = np.arange(rows.count) - np.repeat(first, np.diff(np.r_[first, rows.count]))
         new |= place % schema.window == 0
     number = np.cumsum(new) - 1
-    told = [key for key in ("episode", "per", "gap", "starts_when", "window") if getattr(schema, key) is not None]
+    rules = [key for key in ("episode", "per", "gap", "starts_when", "window") if getattr(schema, key) is not None]
     count = int(number[-1]) + 1 if rows.count else 0
-    if told:
-        notes.append(f"episodes: {count}, by {' and '.join(told)}")
+    if rules:
+        notes.append(f"episodes: {count}, by {' and '.join(rules)}")
     else:
         notes.append(
             f"episodes: {count}; no rule was given, so each goes on until its unit's rows end or pause "
@@ -65,15 +65,15 @@ def episodes_of(rows: Rows, schema: Schema, notes: list[str]) -> Episodes:
     return Episodes(number, ended, rows)
 
 
-def _flags(rows: Rows, said: str | None, key: str) -> np.ndarray:
+def _flags(rows: Rows, given: str | None, key: str) -> np.ndarray:
     """Which rows a column of 0 and 1, or a formula, marks [N]."""
-    if said is None:
+    if given is None:
         return np.zeros(rows.count, bool)
-    if said in rows.cells:
-        found = rows.numbers(said)
+    if given in rows.cells:
+        marks = rows.numbers(given)
     else:
-        found = np.broadcast_to(compute(parse(said, key), rows, key), (rows.count,))
-    seen = np.where(np.isnan(found) & rows.last, 0.0, found)  # what looks ahead cannot say where nothing follows
+        marks = np.broadcast_to(compute(parse(given, key), rows, key), (rows.count,))
+    seen = np.where(np.isnan(marks) & rows.last, 0.0, marks)  # what looks ahead cannot say where nothing follows
     bad = np.isnan(seen) | ((seen != 0) & (seen != 1))
     if bad.any():
         where = rows.origin[int(bad.argmax())]
@@ -84,10 +84,10 @@ def _flags(rows: Rows, said: str | None, key: str) -> np.ndarray:
 
 def _starts(rows: Rows, text: str) -> np.ndarray:
     """Which rows begin an episode by `NAME changes` or by a formula [N]."""
-    found = re.fullmatch(r"\s*`?(.+?)`?\s+changes\s*", text)
-    if found is None:
+    match = re.fullmatch(r"\s*`?(.+?)`?\s+changes\s*", text)
+    if match is None:
         return _flags(rows, text, "starts_when")
-    cell = rows.column(found[1], "starts_when")
+    cell = rows.column(match[1], "starts_when")
     return np.r_[True, cell.array[1:] != cell.array[:-1]]
 
 

@@ -35,8 +35,8 @@ def completed(schema: Schema, columns: Mapping[str, np.ndarray], name: str) -> t
     """The schema with roles that names speak for, and with every column that it names known to be there."""
     roles = {key: None for key in FORMULAS if _formula(getattr(schema, key), columns)}
     kept = {key: getattr(schema, key) for key in roles}
-    found, reasons, _ = complete(columns, name, replace(schema, **roles), strict=not kept.get("reward"))
-    schema = replace(found, **kept)
+    whole, reasons, _ = complete(columns, name, replace(schema, **roles), strict=not kept.get("reward"))
+    schema = replace(whole, **kept)
     if missing := [role for role in NEEDED if getattr(schema, role) is None]:
         complete(columns, name, replace(schema, reward=None), strict=missing != ["reward"])
         raise BadInput(f"{name}, column '{missing[0]}': missing; say in a schema which it is")
@@ -47,20 +47,20 @@ def completed(schema: Schema, columns: Mapping[str, np.ndarray], name: str) -> t
     return schema, reasons
 
 
-def _formula(said: str | None, columns: Mapping[str, object]) -> bool:
-    return said is not None and said not in columns
+def _formula(given: str | None, columns: Mapping[str, object]) -> bool:
+    return given is not None and given not in columns
 
 
 def used_by(schema: Schema) -> dict[str, tuple[str, ...]]:
     """Columns of the table that every key of a schema names; clocks that are read off the time are none."""
     keys = ("unit", "episode", "obs", "action", "next_obs", "yes_no", "categories", "other", "leave_out")
-    found = {key: schema.names(key) for key in keys}
-    found |= {key: schema.names(key) for key in ("time", "step", "logp") if getattr(schema, key)}
+    used = {key: schema.names(key) for key in keys}
+    used |= {key: schema.names(key) for key in ("time", "step", "logp") if getattr(schema, key)}
     if schema.unit == "none":
-        found.pop("unit")
+        used.pop("unit")
     for key in ("lags", "differences", "fill", "choices"):
-        found[key] = tuple(getattr(schema, key) or ())
-    return found
+        used[key] = tuple(getattr(schema, key) or ())
+    return used
 
 
 def needed(schema: Schema, columns: Mapping[str, object]) -> list[str]:
@@ -77,10 +77,10 @@ def needed(schema: Schema, columns: Mapping[str, object]) -> list[str]:
         elif text.split()[-1:] == ["changes"] and text[: -len("changes")].strip().strip("`") in columns:
             names.append(text[: -len("changes")].strip().strip("`"))
         else:
-            found = columns_in(parse(text, key))
-            if absent := [name for name in found if name not in columns]:
+            read = columns_in(parse(text, key))
+            if absent := [name for name in read if name not in columns]:
                 raise BadInput(f"schema, '{key}': {text[:60]!r} reads {absent[0]!r}, and there is no such column")
-            names += found
+            names += read
     out = set(schema.names("leave_out"))
     return [name for name in dict.fromkeys(names) if name not in out or name in used_elsewhere(schema)]
 
@@ -199,25 +199,25 @@ def _arrays(
 
 
 def _bounds(acted: Acted, schema: Schema) -> dict[str, object]:
-    said = {"action_low": schema.low, "action_high": schema.high}
-    return {**acted.settings, **{key: value for key, value in said.items() if value is not None}}
+    bounds = {"action_low": schema.low, "action_high": schema.high}
+    return {**acted.settings, **{key: value for key, value in bounds.items() if value is not None}}
 
 
-def _horizon(said: int, number: np.ndarray, kept: np.ndarray, notes: list[str]) -> int:
+def _horizon(given: int, number: np.ndarray, kept: np.ndarray, notes: list[str]) -> int:
     """The horizon; less by one where every episode lost its last row, so that whole ones stay whole."""
     before, after = (int(np.bincount(each).max()) for each in (number, number[kept]))
-    if after < said <= before:
-        notes.append(f"horizon: {after}, not {said}, since the last row of each episode has nothing that follows")
+    if after < given <= before:
+        notes.append(f"horizon: {after}, not {given}, since the last row of each episode has nothing that follows")
         return after
-    return said
+    return given
 
 
 def _reward(rows: Rows, schema: Schema) -> tuple[np.ndarray, bool]:
     """What every row earned, and whether that is read off the next row."""
-    said = str(schema.reward)
-    if said in rows.cells:
-        return rows.numbers(said), False
-    node = parse(said, "reward")
+    text = str(schema.reward)
+    if text in rows.cells:
+        return rows.numbers(text), False
+    node = parse(text, "reward")
     return np.broadcast_to(compute(node, rows, "reward"), (rows.count,)), looks_ahead(node)
 
 

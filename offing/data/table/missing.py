@@ -50,18 +50,18 @@ def filled(rows: Rows, schema: Schema, notes: list[str]) -> tuple[Rows, dict[str
 
 def refuse_empty(rows: Rows, names: Sequence[str], name: str) -> None:
     """BadInput with the count of empty cells in each of the columns that are needed, and their first rows."""
-    told = []
+    columns = []
     for column in dict.fromkeys(names):
         empty = rows.cells[column].empty
         if empty.any():
             first = ", ".join(str(row) for row in rows.origin[np.flatnonzero(empty)[:SHOWN]])
-            told.append(
+            columns.append(
                 (column, f"{column!r} {int(empty.sum())} (rows {first}{', ...' if empty.sum() > SHOWN else ''})")
             )
-    if told:
-        example = told[0][0] if told[0][0].isidentifier() else f'"{told[0][0]}"'
+    if columns:
+        example = columns[0][0] if columns[0][0].isidentifier() else f'"{columns[0][0]}"'
         raise BadInput(
-            f"{name}: empty cells in {'; '.join(text for _, text in told[:8])}; say in the schema what to do: "
+            f"{name}: empty cells in {'; '.join(text for _, text in columns[:8])}; say in the schema what to do: "
             f'fill = {{{example} = "forward 4"}}, or "mean", "indicator", "drop rows"'
         )
 

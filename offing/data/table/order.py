@@ -111,10 +111,16 @@ def _once(rows: Rows, schema: Schema, name: str, notes: list[str]) -> Rows:
         alike &= (one == other) | (cell.empty[twice] & cell.empty[twice + 1])
     if not alike.all():
         at = twice[int(np.argmin(alike))]
-        said = "unit" if schema.unit is None else "another column of the unit"
+        if schema.unit is None and schema.episode is None:
+            remedy = 'if rows are of several machines or people, name the unit (unit = "COLUMN")'
+        else:
+            remedy = (
+                'name another column of the unit if there is one, resample (every = "1min"), or leave '
+                f"'{'time' if schema.time else 'step'}' out if rows stand in their order"
+            )
         raise BadInput(
             f"{name}, column {timed(schema)!r}, row {rows.origin[at + 1]}: has the time of row {rows.origin[at]}, "
-            f'and they differ; if rows are of several machines or people, name {said} (unit = "COLUMN")'
+            f"and they differ; {remedy}"
         )
     notes.append(f"{len(twice)} rows are exact copies of the row before: dropped")
     last = rows.last.copy()
