@@ -111,13 +111,11 @@ def _once(rows: Rows, schema: Schema, name: str, notes: list[str]) -> Rows:
         alike &= (one == other) | (cell.empty[twice] & cell.empty[twice + 1])
     if not alike.all():
         at = twice[int(np.argmin(alike))]
-        if schema.unit is None and schema.episode is None:
-            remedy = 'if rows are of several machines or people, name the unit (unit = "COLUMN")'
-        else:
-            remedy = (
-                'name another column of the unit if there is one, resample (every = "1min"), or leave '
-                f"'{'time' if schema.time else 'step'}' out if rows stand in their order"
-            )
+        column = "column" if schema.unit is None else "other column"
+        remedy = (
+            f'name the {column} that tells machines or people apart (unit = "COLUMN"), resample (every = "1min"), '
+            f"or leave '{'time' if schema.time else 'step'}' out if rows stand in their order"
+        )
         raise BadInput(
             f"{name}, column {timed(schema)!r}, row {rows.origin[at + 1]}: has the time of row {rows.origin[at]}, "
             f"and they differ; {remedy}"
