@@ -10,11 +10,13 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections import Counter
 from collections.abc import Callable
 
 import numpy as np
 
 import offing
+from offing.door.common import Scale
 
 POLICIES = 10
 
@@ -42,19 +44,19 @@ def noise(rows: int) -> offing.Log:
     )
 
 
-def judged(name: str, log: offing.Log, scale: str) -> dict[str, object]:
+def judged(name: str, log: offing.Log, scale: Scale) -> dict[str, object]:
     """What an evaluation of ten policies came to."""
     began = time.perf_counter()
     policies = {f"policy {i}": weighted(i, log.data.steps.obs.shape[1]) for i in range(POLICIES)}
     result = offing.evaluate(log, policies, scale=scale)
-    rows = result.to_frame()
+    methods = Counter(method for each in result.estimates.values() for method in each)
     return {
         "log": name,
         "scale": scale,
         "rows": log.data.rows,
         "seconds": round(time.perf_counter() - began, 1),
-        "policies": int(rows["policy"].nunique()),
-        "estimates": rows.groupby("method")["policy"].nunique().to_dict(),
+        "policies": len(result.estimates),
+        "estimates": dict(methods),
         "left_out": result.missing(),
     }
 
