@@ -18,7 +18,7 @@ from tools.repetition import in_folder, repeated  # noqa: E402
 
 FILES = sorted((ROOT / "offing").rglob("*.py"))
 LINES, PARAMETERS = 60, 8
-ANY, DICT_OF_ANY = 324, 26  # at most so many in the package: lower them, never raise them
+ANY, DICT_OF_ANY = 307, 26  # at most so many in the package: lower them, never raise them
 
 REPEATED = 249  # lines that stand elsewhere too, six or more in a row; 275 at f8d237b: lower it, never raise it
 OURS = ("offing", "runtime", "experiments", "benchmarks", "tools")  # all but the tests

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...types import BadInput
-from ..schema import FILLING, Schema
+from .._wanted import FILLING
+from ..schema import Schema
 from .cells import Rows
 
 SHOWN = 3  # rows of a column that a refusal names

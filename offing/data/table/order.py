@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from ...types import BadInput
+from .._wanted import span
 from ..clock import MICRO
-from ..schema import Schema, span
+from ..schema import Schema
 from .cells import NEVER, Cells, Rows
 
 STEADY = 0.8  # share of the steps that have the usual length: a longer one is then a pause
