@@ -40,7 +40,7 @@ def predicted(
 
 def checked(factor: float = 1.0, blocks: int = 20) -> Checks:
     """Checks that came to this factor."""
-    return Checks(blocks, factor, blocks - 2, 1.5 * factor)
+    return Checks(blocks, factor, blocks - 2, 1.5 * factor, blocks - 1)
 
 
 def failed(found: room.Verdict) -> list[int]:
@@ -270,3 +270,12 @@ def test_what_a_bound_counts_does_not_also_refuse():
             self.returns = type("R", (), {"less": less, "more": 0.0})()
 
     assert _most(Some(-1.0)) == BOUNDED > GUARDED == _most(Some(0.0))
+
+
+def test_checks_count_what_lies_inside_before_and_after_widening():
+    sure = check([0.3] * 10 + [3.0] * 10, None)  # half of the predictions are three deviations off
+    assert (sure.blocks, sure.inside, sure.widened) == (20, 10, 20)
+    assert 1.8 < sure.factor < 2.2
+    assert sure.held
+    lost = check([30.0] * 20, None)
+    assert (lost.inside, lost.held) == (0, False)

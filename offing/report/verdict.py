@@ -112,10 +112,12 @@ def _checked(checks: Checks, pil: PIL) -> Answer:
     if not checks.blocks:
         because = f"no episode was left to check a predicted return by, and {steps}"
         return _answer(GO if pil.balanced else UNKNOWN, question, because)
-    times = "as it is" if checks.factor < 1.005 else f"widened by a factor of {number(checks.factor)} for that"
+    there = f"{checks.inside} lie inside their 90% interval"
+    if checks.factor >= 1.005:
+        there += f" as it was, {checks.widened} once it is widened by a factor of {number(checks.factor)}"
     because = (
-        f"worlds that had not seen them predicted the returns of {checks.blocks} stretches of the log, and "
-        f"{checks.inside} lie inside their 90% interval; {steps}; the interval here is {times}"
+        f"worlds that had not seen them predicted the returns of {checks.blocks} stretches of the log, "
+        f"and {there}; {steps}; the interval here is {'as it is' if checks.factor < 1.005 else 'widened likewise'}"
     )
     if checks.held:
         return _answer(GO, question, because)

@@ -34,6 +34,7 @@ class Checks(NamedTuple):
     factor: float  # by which the worlds' disagreement must be widened
     inside: int  # of the checked ones inside their 90% interval, as it is before widening
     high: float  # the factor may be as large as this, with 90% probability
+    widened: int  # of the checked ones inside their 90% interval once it is widened
 
     @property
     def held(self) -> bool:
@@ -49,4 +50,5 @@ def check(scores: Sequence[float], loss: PIL | None) -> Checks:
     squared = (PRIOR * steps + np.sum(z**2)) / freedom
     factor = float(np.sqrt(max(1.0, squared)))
     high = float(np.sqrt(max(1.0, squared) * freedom / stats.chi2.ppf(0.1, freedom)))
-    return Checks(len(z), factor, int(np.sum(np.abs(z) <= stats.norm.ppf(0.95))), high)
+    inside = lambda times: int(np.sum(np.abs(z) <= times * stats.norm.ppf(0.95)))
+    return Checks(len(z), factor, inside(1.0), high, inside(factor))
