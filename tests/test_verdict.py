@@ -7,7 +7,7 @@ from offing.data import Behaviour
 from offing.pil import PIL
 from offing.report import verdict as room
 from offing.report.verdict import EXIT, verdict
-from offing.value.checks import LIMIT, Checks
+from offing.value.checks import LIMIT, Checks, check
 from offing.value.estimate import ValueEstimate
 from offing.value.predictive import Predictive
 from offing.value.support import Support
