@@ -69,7 +69,8 @@ def test_posterior_writes_what_it_promises(finished):
         assert chosen[name] == result["pil"][name]
     assert result["pil"]["bound"].keys() == {"theorem", "pinsker", "value", "vacuous"}
     assert np.isclose(result["pil"]["total"], result["pil"]["error"] + result["pil"]["spread"])
-    assert {file.name for file in finished.iterdir()} == {"posterior.json", result["world"]["arrays"]}
+    written = {"posterior.json", "posterior.html", result["world"]["arrays"]}
+    assert {file.name for file in finished.iterdir()} == written
 
 
 def test_the_table_shows_every_setting_and_the_choice(finished, capsys):
