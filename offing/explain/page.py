@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,10 +10,11 @@ import jinja2
 import numpy as np
 from markupsafe import Markup, escape
 
+from ..report.drawing import Draw, draw_all
 from ..report.jsonable import Json, to_json
 from ..report.page import environment
 from ..report.store import read, read_json, write, write_json
-from ..value.left_out import LeftOut, attempt
+from ..value.left_out import LeftOut
 from ..wording import number, percent
 from .explanation import Explanation
 from .figures import pictures
@@ -21,7 +22,6 @@ from .figures import pictures
 END = "</main>"
 BEGIN = '<section id="explained">'
 PAGE, NUMBERS = "explain.html", "explain.json"
-Draw = Callable[[], str | None]
 
 
 @dataclass(frozen=True, repr=False)
@@ -79,14 +79,8 @@ def explained_by(
     draws = dict(more or {})
     for name, explanation in made.items():
         draws |= {_named(name, figure, len(made) > 1): draw for figure, draw in pictures(explanation).items()}
-    figures = {}
-    for figure, draw in draws.items():
-        svg = attempt(draw)
-        if isinstance(svg, LeftOut):
-            lost[f"the picture {figure}"] = svg.reason
-        elif svg:
-            figures[figure] = svg
-    return Explained(made, figures, lost)
+    drawn = draw_all(draws)
+    return Explained(made, drawn.pictures, lost | drawn.left_out)
 
 
 def _named(policy: str, figure: str, several: bool) -> str:

@@ -15,11 +15,10 @@ from ..value.left_out import LeftOut, attempt
 from ..wording import capital, number
 from . import evaluation_figures as drawn
 from . import evaluation_words as words
+from .drawing import Draw, draw_all
 from .evaluation import Evaluation
 from .evaluation_parts import EstimateReport, ValueReport
 from .page import FACTS, environment
-
-Draw = Callable[[], str | None]
 
 
 class Page(NamedTuple):
@@ -83,14 +82,9 @@ def evaluation_page(found: Evaluation) -> Page:
 
 def _pictures(asked: dict[str, Draw], lost: dict[str, str], of: str = "") -> dict[str, Markup]:
     """The pictures that can be drawn; the others' reasons go to `lost`."""
-    found = {}
-    for name, draw in asked.items():
-        text = attempt(draw)
-        if isinstance(text, LeftOut):
-            lost[f"the picture {name}{of}"] = text.reason
-        elif text:
-            found[name] = Markup(text)
-    return found
+    made = draw_all(asked, of)
+    lost |= made.left_out
+    return {name: Markup(svg) for name, svg in made.pictures.items()}
 
 
 def _said(work: Callable[[], str], lost: dict[str, str], what: str) -> str:

@@ -5,17 +5,17 @@ The page stands alone: style and pictures are inside, nothing is fetched and no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple, TypedDict
 
 import jinja2
 import numpy as np
 from markupsafe import Markup
 
-from ..value.left_out import LeftOut, attempt
 from ..value.support import CLIPPED, GUARDED, OUTSIDE, Support
 from ..wording import number, percent
 from . import figures
+from .drawing import Draw, draw_all
 from .reports import ChosenWorlds, SavedPolicy, SorelReport
 
 TONES = {"GO": "go", "NO-GO": "stop"}
@@ -81,22 +81,20 @@ def environment() -> jinja2.Environment:
     return made
 
 
-class Drawn(TypedDict):
+class Shown(TypedDict):
     """What a template is given to show."""
 
     pictures: dict[str, Markup]
     missing: list[str]
 
 
-def pictures(asked: Mapping[str, Callable[[], str | None]]) -> Drawn:
+def pictures(asked: Mapping[str, Draw]) -> Shown:
     """The pictures that can be drawn, and sentences on those that cannot: a page stands without them."""
-    drawn = {name: attempt(draw) for name, draw in asked.items()}
-    lost = {name: part for name, part in drawn.items() if isinstance(part, LeftOut)}
-    there = {name: Markup(part) for name, part in drawn.items() if part and name not in lost}
-    return {"pictures": there, "missing": [f"Left out: the picture {n}; {p.reason}." for n, p in lost.items()]}
+    drawn = draw_all(asked)
+    return {"pictures": {n: Markup(svg) for n, svg in drawn.pictures.items()}, "missing": drawn.sentences}
 
 
-def _pictures(result: SorelReport, episodes: np.ndarray) -> dict[str, Callable[[], str | None]]:
+def _pictures(result: SorelReport, episodes: np.ndarray) -> dict[str, Draw]:
     return {
         "distribution": lambda: figures.distribution(result, episodes),
         "calibration": lambda: figures.calibration(result.posterior),
