@@ -166,7 +166,12 @@ def evidence(posterior: Posterior, held: Dataset, others: Sequence[Dataset] | No
 
     `others` are, for each fold, rows that other folds learned from: given, the bias that all folds share is looked
     for as well. A posterior of one fold is asked alone, and what cannot be found in its residual is called chance.
+    Worlds that read columns in coordinates of their own are asked in those: information does not depend on them.
     """
+    if posterior.natural is not None:
+        ask = posterior.natural
+        others = None if others is None else [ask(posterior, rows)[1] for rows in others]
+        posterior, held = ask(posterior, held)
     folds = [_rows(posterior.fold(f), held) for f in range(posterior.folds)]
     y, members, outputs = folds[0].y, folds[0].mean.shape[0], folds[0].y.shape[-1]
     scale = _widths(y)

@@ -155,6 +155,9 @@ class Posterior(Generic[Theta, Remembered]):
     recall: Callable[[Theta, Dataset], Remembered] | None = field(
         default=None, metadata=STATIC
     )  # memory at logged rows [N]
+    natural: Callable[[Any, Dataset], tuple[Any, Dataset]] | None = field(
+        default=None, metadata=STATIC
+    )  # worlds and a log in coordinates where chance is alike everywhere; None: in the log's own
     folds: int = field(default=1, metadata=STATIC)
     terminates: bool = field(default=False, metadata=STATIC)  # whether episodes can end before the horizon
 

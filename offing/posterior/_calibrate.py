@@ -14,7 +14,7 @@ import numpy as np
 from ..compiling import compiled
 from ..types import Array, Dataset, Posterior
 from ._kinds import Block, Kinds, targets
-from ._world import SURE, Chance, Expect, Theta
+from ._world import SURE, Chance, Expect, Theta, natural
 
 TABLE = 2_048  # rows that chance is drawn from
 CERTAINTIES = (1.0, 0.3, 0.1, 0.03, 0.01)  # how sure ends may be, from as likely as worlds say to certain
@@ -53,7 +53,7 @@ def calibrate(posterior: Posterior, unseen: Sequence[Dataset], share: np.ndarray
     how much of the squared residual is chance [S + 1].
     """
     folds = [posterior.fold(f) for f in range(posterior.folds)]
-    chances = [_chance(fold, rows, share) for fold, rows in zip(folds, unseen, strict=True)]
+    chances = [_chance(*natural(fold, rows), share) for fold, rows in zip(folds, unseen, strict=True)]
     every = lambda *leaves: jnp.concatenate(
         [jnp.broadcast_to(leaf, (fold.members, *np.shape(leaf))) for fold, leaf in zip(folds, leaves, strict=True)]
     )

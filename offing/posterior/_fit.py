@@ -48,7 +48,10 @@ Params = dict[str, Any]  # trained parts: of `state`, of `reward`, and `ends`
 
 
 def fit_folds(key: Key, hypers: Any, data: Dataset, split: Split, ready: Ready, kinds: Kinds) -> Fitted:
-    """The ensemble for one setting, its best members, and how well each foretells held-out rows."""
+    """The ensemble for one setting, its best members, and how well each predicts held-out rows.
+
+    `data` is the log as worlds read it.
+    """
     steps = data.steps
     x = jnp.concatenate([steps.obs, steps.action, ready.past], -1)  # [N, X]
     y = jnp.concatenate([steps.next_obs - steps.obs, steps.reward[:, None]], -1)  # [N, S + 1]
@@ -61,7 +64,8 @@ def fit_folds(key: Key, hypers: Any, data: Dataset, split: Split, ready: Ready, 
         scale = Scale(*moments(x, at), *moments(y, at, ready.targets.amount))
         inside = (x - scale.in_mean) / scale.in_std
         target = (y - scale.out_mean) / scale.out_std
-        inputs = (inside, paid_for(scale, kinds.width, inside, y[:, :-1], steps.done))
+        led = (jnp.asarray(steps.obs), jnp.asarray(steps.next_obs), jnp.asarray(steps.done))
+        inputs = (inside, paid_for(scale, kinds, ready.values, inside, *led))
         known = tuple(
             least_squares(each, target[:, part], ready.targets.amount[:, part], at, hypers.linear, not kinds.gates)
             for each, part in zip(inputs, (slice(0, kinds.width), slice(kinds.width, None)), strict=True)

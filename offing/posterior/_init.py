@@ -20,7 +20,7 @@ ENDS = (64, 64)  # hidden sizes of the net of ends
 class Ready(NamedTuple):
     """What a log says before any net is trained, beside its rows."""
 
-    past: Array  # [N, P]  what worlds remember at every row; P = 0 if nothing
+    past: Array  # [N, P]  what worlds remember at every row, and columns that they also read as they are
     values: Values
     targets: Targets
     innovate: Innovate | tuple[()]
@@ -40,7 +40,7 @@ def init(
 ) -> Theta:
     """One world before training: its nets say nothing yet, so at first the priors speak alone."""
     inside = scale.in_mean.shape[-1]
-    blocks = ((kinds.of_state(), inside), (kinds.of_reward(), inside + kinds.width + 1))
+    blocks = ((kinds.of_state(), inside), (kinds.of_reward(), inside + kinds.width + 1 + len(kinds.logs)))
     first = [(width, *[hypers.width] * hypers.depth) for _, width in blocks]
     nets = [(*sizes, 2 * block.width) for sizes, (block, _) in zip(first, blocks, strict=True)]
     priors = [(*sizes, block.width) for sizes, (block, _) in zip(first, blocks, strict=True)]

@@ -64,7 +64,7 @@ def load(saved: Saved) -> tuple[Theta, World, Rest]:
     rest, arrays = saved.rest, saved.arrays
     pairs = lambda name: tuple((each[0], each[1]) for each in rest["kinds"][name])
     kinds = Kinds(**{**rest["kinds"], "gates": pairs("gates"), "choices": pairs("choices")})
-    kinds = kinds._replace(whole=tuple(kinds.whole))
+    kinds = kinds._replace(whole=tuple(kinds.whole), logs=tuple(kinds.logs))
     shape = jax.eval_shape(lambda: _blank(rest, kinds))
     leaves, tree = jax.tree.flatten(shape)
     found = [arrays.get(f"theta.{i}") for i in range(len(leaves))]
@@ -81,7 +81,9 @@ def _blank(rest: dict[str, Any], kinds: Kinds) -> Theta:
     width, inputs = kinds.width, rest["inputs"]
     zeros = jnp.zeros
     linear = lambda i, o: Known(Layer(zeros((o, i)), zeros(o)), zeros(o))
-    values = Values(zeros((2, width)), zeros(len(kinds.gates)), zeros((len(kinds.choices), _most(kinds))))
+    values = Values(
+        zeros((2, width)), zeros(len(kinds.gates)), zeros((len(kinds.choices), _most(kinds))), zeros(width)
+    )
     remembers = kinds.history == EPISODE
     step = _history.Innovate(
         Layer(zeros((width + 1, width + rest["actions"])), zeros(width + 1)),
@@ -90,7 +92,7 @@ def _blank(rest: dict[str, Any], kinds: Kinds) -> Theta:
     )
     ready = _init.Ready(zeros((1, 0)), values, Targets(*(zeros((1, 0)),) * 4), step if remembers else ())
     scale = Scale(zeros(inputs), zeros(inputs), zeros(width + 1), zeros(width + 1))
-    known = (linear(inputs, width), linear(inputs + width + 1, 1))
+    known = (linear(inputs, width), linear(inputs + width + 1 + len(kinds.logs), 1))
     key = jax.random.key(0)
     theta = _init.init(key, key, _Shape(rest["width"], rest["depth"]), kinds, scale, known, ready)
     if not rest["priors"]:

@@ -40,6 +40,7 @@ class Kinds(NamedTuple):
     choices: tuple[tuple[int, int], ...] = ()  # outputs that choose, and among how many values
     whole: tuple[int, ...] = ()
     history: str = "none"  # what a world remembers of an episode (`_history`)
+    logs: tuple[int, ...] = ()  # columns that worlds read by their logarithm (`_magnitude`)
 
     def of_state(self) -> Block:
         return Block(
@@ -85,6 +86,7 @@ class Values(NamedTuple):
     walls: np.ndarray | Array  # [2, S]  where columns stop, infinite where they do not
     usual: np.ndarray | Array  # [G]  the usual value of each gate; of one that stays, unused
     levels: np.ndarray | Array  # [C, K]  values of each choice, the last repeated
+    unit: np.ndarray | Array  # [S]  of columns that are read by their logarithm; 1 for all others
 
 
 class Targets(NamedTuple):
@@ -98,8 +100,13 @@ class Targets(NamedTuple):
     )  # [N, S + 1]  1 or -1 where the output stands at a wall, high or low; [N, 0] if none does
 
 
-def kinds_of(data: Dataset, history: str = "none") -> tuple[Kinds, Values, Targets]:
-    """The kinds of the rows in use, the values behind them, and all rows in terms of them."""
+def kinds_of(
+    data: Dataset, history: str = "none", logs: tuple[int, ...] = (), unit: np.ndarray | None = None
+) -> tuple[Kinds, Values, Targets]:
+    """The kinds of the rows in use, the values behind them, and all rows in terms of them.
+
+    Columns in `logs` are there as their logarithms already, to `unit`.
+    """
     rows, steps = data.rows, data.steps
     obs, after = np.asarray(steps.obs), np.asarray(steps.next_obs)
     reward = np.asarray(steps.reward)
@@ -114,7 +121,7 @@ def kinds_of(data: Dataset, history: str = "none") -> tuple[Kinds, Values, Targe
             choices.append((c, len(values)))
             levels.append(values)
             continue
-        if c < width and np.all(next_ == np.round(next_)):
+        if c < width and _whole(unit[c] * np.expm1(next_) if unit is not None and c in logs else next_):
             whole.append(c)
         gate = _gate(next_, now)
         if gate is not None:
@@ -128,11 +135,15 @@ def kinds_of(data: Dataset, history: str = "none") -> tuple[Kinds, Values, Targe
         tuple(choices),
         tuple(whole),
         history,
+        logs,
     )
     most = max((len(v) for v in levels), default=0)
     padded = [np.pad(v, (0, most - len(v)), "edge") for v in levels]
     values = Values(
-        walls, np.asarray(usual, np.float32), np.asarray(padded, np.float32).reshape(len(levels), most)
+        walls,
+        np.asarray(usual, np.float32),
+        np.asarray(padded, np.float32).reshape(len(levels), most),
+        np.ones(width, np.float32) if unit is None else np.asarray(unit, np.float32),
     )
     return kinds, values, targets(kinds, values, obs, np.concatenate([after, reward[:, None]], 1))
 
@@ -166,6 +177,11 @@ def few_values(after: np.ndarray, obs: np.ndarray | None) -> np.ndarray | None:
         return None
     seen = np.unique(after) if obs is None else np.union1d(obs, after)
     return seen.astype(np.float32) if 0 < len(seen) <= max(few, 1) else None
+
+
+def _whole(values: np.ndarray) -> bool:
+    """Whether these are whole numbers, up to rounding."""
+    return bool(np.all(np.abs(values - np.round(values)) <= 1e-6 * np.abs(values)))
 
 
 def _gate(after: np.ndarray, obs: np.ndarray | None) -> tuple[str, float] | None:

@@ -15,7 +15,7 @@ that the worlds show by differing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import jax
@@ -23,8 +23,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..nets import Layer, dense, hidden, mlp
-from ..types import Array, Drawn, Key, Moments, Task
-from . import _history
+from ..types import Array, Dataset, Drawn, Key, Moments, Posterior, Task
+from . import _history, _magnitude
 from ._head import Chances, chances, read
 from ._history import EPISODE, Innovate, Memory
 from ._kinds import STAYS, Block, Kinds, Values
@@ -111,9 +111,22 @@ class World:
         width = self.kinds.width
         return _history.empty(width, theta.innovate.centre.shape[-1] - width)
 
+    def read(self, theta: Theta, obs: Array) -> Array:
+        """Observations as worlds read them: some columns by their logarithm."""
+        return _magnitude.into(self.kinds.logs, theta.values.unit, obs)
+
+    def write(self, theta: Theta, q: Array) -> Array:
+        """Observations in the log's own units again, whole numbers where the log has no others."""
+        obs = _magnitude.back(self.kinds.logs, theta.values.unit, q)
+        if not self.kinds.whole:
+            return obs
+        return jnp.where(np.isin(np.arange(self.kinds.width), self.kinds.whole), jnp.round(obs), obs)
+
     def enter(self, theta: Theta, memory: Memory | tuple[()], obs: Array, action: Array) -> Array:
-        """The nets' input, in normalised units."""
+        """The nets' input, in normalised units, from what worlds read."""
         parts = [obs, action, *([_history.features(memory, obs)] if isinstance(memory, Memory) else [])]
+        if self.kinds.logs:
+            parts.append(_magnitude.raw(self.kinds.logs, theta.values.unit, obs))
         return (jnp.concatenate(parts, -1) - theta.scale.in_mean) / theta.scale.in_std
 
     def says(self, theta: Theta, x: Array) -> Heads:
@@ -124,7 +137,7 @@ class World:
     def pays(self, theta: Theta, x: Array, obs: Array, after: Array, ended: Array) -> Heads:
         """What it says of the reward, given where the step led."""
         scale, width = theta.scale, self.kinds.width
-        x = paid_for(scale, width, x, after - obs, ended)
+        x = paid_for(scale, self.kinds, theta.values, x, obs, after, ended)
         centre, unit = scale.out_mean[width:], scale.out_std[width:]
         return heads(theta.reward, self.kinds.of_reward(), x, self.activation, centre, unit)
 
@@ -133,10 +146,17 @@ class World:
         return mlp(theta.ends, leads_to(theta.scale, x, after), "silu")[..., 0]
 
 
-def paid_for(scale: Scale, width: int, x: Array, change: Array, ended: Array) -> Array:
+def paid_for(
+    scale: Scale, kinds: Kinds, values: Values, x: Array, obs: Array, after: Array, ended: Array
+) -> Array:
     """What the reward's net reads."""
-    change = (change - scale.out_mean[:width]) / scale.out_std[:width]
-    return jnp.concatenate([x, change, ended[..., None].astype(jnp.float32)], -1)
+    width, logs = kinds.width, len(kinds.logs)
+    change = (after - obs - scale.out_mean[:width]) / scale.out_std[:width]
+    parts = [x, change, ended[..., None].astype(jnp.float32)]
+    if logs:
+        raw = _magnitude.raw(kinds.logs, values.unit, after)
+        parts.append((raw - scale.in_mean[-logs:]) / scale.in_std[-logs:])
+    return jnp.concatenate(parts, -1)
 
 
 def leads_to(scale: Scale, x: Array, after: Array) -> Array:
@@ -165,25 +185,29 @@ class Sample:
         z = chance.z[row] * jnp.sqrt(chance.share)  # [C, S + 1]
         low, high = chance.low[row], chance.high[row]
         u = low + (high - low) * jax.random.uniform(k2, low.shape)  # [C, Q]
+        seen, obs = obs, world.read(theta, obs)
         x = world.enter(theta, memory, obs, action)
         state, block = world.says(theta, x), kinds.of_state()
         drawn = jnp.clip(obs + state.mean + state.std * z[..., :-1], *theta.values.walls)
         after = settle(block, theta.values, state.chances, u[..., : block.ways], drawn, obs)
         held, out = supported(theta.support, after)
-        if kinds.whole:
-            held = jnp.where(np.isin(np.arange(kinds.width), kinds.whole), jnp.round(held), held)
-        ended = self._ended(k3, theta, x, obs, action, held) | (out & self.terminates)
+        next_obs = world.write(theta, held)
+        held = world.read(theta, next_obs)
+        ended = self._ended(k3, theta, x, (seen, next_obs), action, held) | (out & self.terminates)
         reward, clipped = self._reward(theta, x, obs, held, ended, z[..., -1:], u[..., block.ways :])
         reward = jnp.where(out, theta.support.low[-1], reward)
         if isinstance(memory, Memory) and isinstance(theta.innovate, Innovate):
             memory = _history.remember(memory, theta.innovate, obs, action, held, reward)
-        return Drawn(held, reward, ended, out, clipped), memory
+        return Drawn(next_obs, reward, ended, out, clipped), memory
 
-    def _ended(self, key: Key, theta: Theta, x: Array, obs: Array, action: Array, after: Array) -> Array:
+    def _ended(
+        self, key: Key, theta: Theta, x: Array, seen: tuple[Array, Array], action: Array, after: Array
+    ) -> Array:
+        """Whether the step ends the episode; `seen` are its observations in the log's own units."""
         if self.task.done is not None:
-            return self.task.done(obs, action, after)
+            return self.task.done(seen[0], action, seen[1])
         if not theta.ends:
-            return jnp.zeros(obs.shape[:-1], bool)
+            return jnp.zeros(after.shape[:-1], bool)
         logit = self.world.ending(theta, x, after) / jnp.maximum(theta.chance.ends, SURE)
         return jax.random.bernoulli(key, jax.nn.sigmoid(logit))
 
@@ -221,7 +245,7 @@ def _put(whole: Array, column: int, new: Array) -> Array:
 def of_reward(kinds: Kinds, values: Values) -> Values:
     """The values behind the reward's kinds: they come last."""
     state = kinds.of_state()
-    return Values(values.walls, values.usual[len(state.gates) :], values.levels[len(state.choices) :])
+    return values._replace(usual=values.usual[len(state.gates) :], levels=values.levels[len(state.choices) :])
 
 
 def supported(support: Support, state: Array) -> tuple[Array, Array]:
@@ -240,11 +264,13 @@ class Expect:
     """Mean and standard deviation of change and reward, and the chance of an end, by one world.
 
     `after` and `ended` are what the step led to, where that is known: the reward is then that of what happened.
-    Otherwise it is the one of the expected next observation.
+    Otherwise it is the one of the expected next observation. `natural`: observations come in, and changes go out,
+    as worlds read them; otherwise in the log's own units.
     """
 
     world: World
     task: Task
+    natural: bool = False
 
     def __call__(
         self,
@@ -255,20 +281,26 @@ class Expect:
         after: Array | None = None,
         ended: Array | None = None,
     ) -> Moments:
-        world, kinds = self.world, self.world.kinds
+        world, kinds, seen = self.world, self.world.kinds, obs
+        if not self.natural:
+            obs, after = world.read(theta, obs), None if after is None else world.read(theta, after)
         x = world.enter(theta, memory, obs, action)
         state = world.says(theta, x)
         next_obs = jnp.clip(obs + state.mean, *theta.values.walls)
         next_obs, std = mixed(kinds.of_state(), theta.values, state, next_obs, obs)
         led = next_obs if after is None else after
         if self.task.done is not None:
-            end = self.task.done(obs, action, led).astype(jnp.float32)
+            end = self.task.done(world.write(theta, obs), action, world.write(theta, led)).astype(jnp.float32)
         else:
             end = jax.nn.sigmoid(world.ending(theta, x, led)) if theta.ends else jnp.zeros(obs.shape[:-1])
         paid = world.pays(theta, x, obs, led, end if ended is None else ended)
         values = of_reward(kinds, theta.values)
         reward, paid_std = mixed(kinds.of_reward(), values, paid, paid.mean, paid.mean)
-        mean = jnp.concatenate([next_obs - obs, reward], -1)
+        change = next_obs - obs
+        if not self.natural and kinds.logs:
+            change, std = _magnitude.moments(kinds.logs, theta.values.unit, next_obs, std)
+            change = change - seen
+        mean = jnp.concatenate([change, reward], -1)
         return Moments(mean, jnp.concatenate([std, paid_std], -1), end)
 
 
@@ -287,3 +319,29 @@ def mixed(block: Block, values: Values, says: Heads, mean: Array, before: Array)
         spread = jnp.sum(p * jnp.square(level - expected[..., None]), -1)
         mean, std = _put(mean, c, expected), _put(std, c, jnp.sqrt(jnp.maximum(spread, 0.0)))
     return mean, std
+
+
+# ---- along a log
+
+
+@dataclass(frozen=True)
+class Recall:
+    """The memory of worlds at the rows of a log."""
+
+    world: World
+    natural: bool = False  # whether the log is there as worlds read it
+
+    def __call__(self, theta: Theta, data: Dataset) -> Memory:
+        assert isinstance(theta.innovate, Innovate)
+        if not self.natural:
+            data = _magnitude.read(data, self.world.kinds.logs, theta.values.unit)
+        return _history.recall(data, theta.innovate)
+
+
+def natural(worlds: Posterior, data: Dataset) -> tuple[Posterior, Dataset]:
+    """Worlds and a log in the coordinates that the worlds live in, where chance is alike everywhere."""
+    expect = worlds.moments
+    assert isinstance(expect, Expect)
+    recall = None if worlds.recall is None else Recall(expect.world, natural=True)
+    inside = replace(worlds, moments=replace(expect, natural=True), recall=recall, natural=None)
+    return inside, _magnitude.read(data, expect.world.kinds.logs, worlds.theta.values.unit[0])

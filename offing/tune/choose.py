@@ -20,6 +20,7 @@ from .run import ALONE, Run
 from .sweep import sweep
 
 PLENTY = 50_000  # rows of which a fifth more is no longer worth the time
+PROBED = 2  # members of a fold that say which rate suits a shape, and which shapes suit the log
 NEAR = 0.5  # nats a quantity: a setting that foretells worse than the best by more is no candidate
 
 
@@ -61,7 +62,7 @@ def choose_posterior(
     """phi_I, phi_II = argmin PIL subject to E ~ V (Algorithms 1 and 2, first line), on held-out episodes,
     among settings that foretell about as well as the best does.
 
-    Learning rates come first (`tune_learning_rate`). The variance of chance is asked once, of the setting that
+    Shapes and learning rates come first (`narrow`). The variance of chance is asked once, of the setting that
     predicts held-out rows best, and shared: it is the log's, not the model's. If none of them is calibrated, the
     likeliest is taken and the notes say so.
     """
@@ -73,10 +74,8 @@ def choose_posterior(
     held, others = take(data, parts.held), learned_elsewhere(data, parts)
     prepared = model.prepare(data, task)
     fitter = Fitter(key, data, model, prepared)
-    settings, done = tune_learning_rate(fitter, parts, settings, run)
-    rest = [i for i in range(len(settings)) if i not in done]
-    more = fitter("fit", parts, [settings[i] for i in rest], run) if rest else []
-    fitted = [each for _, each in sorted({**done, **dict(zip(rest, more, strict=True))}.items())]
+    settings = narrow(fitter, parts, settings, run)
+    fitted = fitter("fit", parts, settings, run)
     worlds = [model.posterior(f, h, prepared, data, task) for f, h in zip(fitted, settings, strict=True)]
     rough = []
     for i, world in enumerate(worlds):
@@ -187,29 +186,31 @@ def program(model: WorldModel, shape: Hashable) -> Callable[..., Fitted]:
     return lambda hypers, key, data, parts, arrays: model.fit(key, hypers, data, parts, arrays, shape)
 
 
-def tune_learning_rate(
-    fitter: Fitter, parts: Split, settings: Sequence[Any], run: Run = ALONE
-) -> tuple[list[Any], dict[int, Fitted]]:
-    """The settings, those of one shape at the rate that suits it, where its plainest setting is likeliest; and
-    what of them was fitted to find out, by their numbers. Models without `rates` keep what they have.
+def narrow(fitter: Fitter, parts: Split, settings: Sequence[Any], run: Run = ALONE) -> list[Any]:
+    """The settings that are worth fitting whole: the likelier half of their shapes, each at the rate that suits it,
+    where its plainest setting is likeliest. A few members of each shape are asked. Models without `rates` keep
+    what they have.
 
-    Which rate suits is the log's affair. A smooth log is learned ten times as well at a bold one, and one of
-    collisions not at all; and spread, which is what settings of a shape differ by, does not ask for another.
+    Which rate and which shape suit is the log's affair. A smooth log is learned ten times as well at a bold rate,
+    and one of collisions not at all; and spread, which is what settings of a shape differ by, does not ask for
+    another.
     """
-    tuned, done, tries = list(settings), {}, []
+    tuned, tries = list(settings), []
     for group in groups(settings):
-        alike = [settings[i] for i in group.index]
-        if len(getattr(alike[0], "rates", ())) < 2 or len({setting.lr for setting in alike}) > 1:
+        same = [settings[i] for i in group.index]
+        if len(getattr(same[0], "rates", ())) < 2 or len({setting.lr for setting in same}) > 1:
             continue
-        plain = min(alike, key=lambda s: (s.prior_scale, s.bootstrap, s.jitter, s.ridge))
-        first = group.index[alike.index(plain)]
-        tries.append((group.index, first, [replace(plain, lr=plain.lr * rate) for rate in plain.rates]))
-    tried = [setting for _, _, many in tries for setting in many]
-    fitted = iter(fitter("rate", parts, tried, run) if tried else [])
-    for index, first, many in tries:
-        fits = [next(fitted) for _ in many]
-        likeliest = int(np.argmin(np.nan_to_num([float(np.mean(fit.nll)) for fit in fits], nan=np.inf)))
-        done[first] = fits[likeliest]
+        plain = min(same, key=lambda s: (s.prior_scale, s.bootstrap, s.jitter, s.ridge))
+        few = min(PROBED, plain.members)
+        tries.append((group.index, [replace(plain, lr=plain.lr * r, members=few, elites=few) for r in plain.rates]))
+    probes = [setting for _, many in tries for setting in many]
+    fitted = iter(fitter("rate", parts, probes, run) if probes else [])
+    likely = []  # of each shape, held-out negative log-likelihood at its rate
+    for index, many in tries:
+        nll = np.nan_to_num([float(np.mean(next(fitted).nll)) for _ in many], nan=np.inf)
+        likely.append(float(nll.min()))
         for i in index:
-            tuned[i] = replace(tuned[i], lr=many[likeliest].lr)
-    return tuned, done
+            tuned[i] = replace(tuned[i], lr=many[int(nll.argmin())].lr)
+    worse = np.argsort(likely, kind="stable")[-(-len(tries) // 2) :]
+    dropped = {i for shape in worse for i in tries[shape][0]}
+    return [setting for i, setting in enumerate(tuned) if i not in dropped]

@@ -30,14 +30,14 @@ import numpy as np
 from ...data import Split, ranges
 from ...hypers import hypers
 from ...types import Array, Dataset, Fitted, Key, Posterior, Prepared, Task, WorldModel
-from .. import _history, _keep, _space
+from .. import _history, _keep, _magnitude, _space
 from .._calibrate import calibrate
 from .._fit import fit_folds
 from .._history import EPISODE, NONE
 from .._init import Ready
 from .._kinds import Kinds, Targets, Values, kinds_of
 from .._tells import past_tells
-from .._world import Chance, Expect, Sample, Support, Theta, World
+from .._world import Chance, Expect, Recall, Sample, Support, Theta, World, natural
 
 MARGIN = 0.1  # widths of the log's range by which a state may leave it
 
@@ -74,19 +74,23 @@ class Hypers:
 def prepare(data: Dataset, task: Task, history: str | None = None) -> Prepared:
     """The kinds of the columns, and every row in terms of them; with `history` None the log says what it takes."""
     del task
+    logs, unit = _magnitude.by_magnitude(data)
+    data = _magnitude.read(data, logs, unit)
     step = _history.innovate(data)
     memory = _history.recall(data, step)
     features = np.asarray(_history.features(memory, jnp.asarray(data.steps.obs)))
     if history is None:
         history = EPISODE if past_tells(data, features) else NONE
-    kinds, values, targets = kinds_of(data, history)
+    kinds, values, targets = kinds_of(data, history, logs, unit)
     past = features if history == EPISODE else features[:, :0]
+    if logs:
+        past = np.concatenate([past, np.asarray(_magnitude.raw(logs, unit, jnp.asarray(data.steps.obs)))], 1)
     return Prepared(kinds, Ready(past, values, targets, step if history == EPISODE else ()))
 
 
 def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, arrays: Ready, shape: Kinds) -> Fitted:
     """The ensemble for one setting. Pure: `vmap` it over settings, seeds and splits."""
-    return fit_folds(key, hypers, data, split, arrays, shape)
+    return fit_folds(key, hypers, _magnitude.read(data, shape.logs, arrays.values.unit), split, arrays, shape)
 
 
 def posterior(fitted: Fitted, hypers: Hypers, prepared: Prepared, data: Dataset, task: Task) -> Posterior:
@@ -95,9 +99,10 @@ def posterior(fitted: Fitted, hypers: Hypers, prepared: Prepared, data: Dataset,
     silent = not np.any(np.asarray(theta.state.prior_scale))
     if silent:  # would be computed at every step of every rollout
         theta = theta._replace(state=theta.state._replace(prior=()), reward=theta.reward._replace(prior=()))
-    low, high = (jnp.asarray(edge) for edge in ranges(data))
     members, kinds = theta.state.floor.shape[0], prepared.shape
     assert isinstance(kinds, Kinds)
+    low, high = (jnp.asarray(edge) for edge in ranges(data))
+    within = ranges(_magnitude.read(data, kinds.logs, theta.values.unit[0]))
     ways = kinds.of_state().ways + kinds.of_reward().ways
     every = lambda leaf: jnp.broadcast_to(jnp.asarray(leaf), (members, *np.shape(leaf)))
     none = Chance(
@@ -109,7 +114,7 @@ def posterior(fitted: Fitted, hypers: Hypers, prepared: Prepared, data: Dataset,
     )
     theta = theta._replace(
         chance=jax.tree.map(every, none),
-        support=jax.tree.map(every, Support(low, high, np.asarray(MARGIN, np.float32))),
+        support=jax.tree.map(every, Support(*within, np.asarray(MARGIN, np.float32))),
     )
     return assemble(theta, World(hypers.activation, kinds), data.starts, low, high, task, hypers.folds)
 
@@ -129,15 +134,11 @@ def assemble(
         task=task,
         moments=Expect(world, task),
         begin=world.begin,
-        recall=_recall if remembers else None,
+        recall=Recall(world) if remembers else None,
+        natural=natural if world.kinds.logs else None,
         folds=folds,
         terminates=terminates,
     )
-
-
-def _recall(theta: Theta, data: Dataset) -> Any:
-    assert isinstance(theta.innovate, _history.Innovate)
-    return _history.recall(data, theta.innovate)
 
 
 def save(posterior: Posterior) -> Any:
