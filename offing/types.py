@@ -86,6 +86,7 @@ class Task(NamedTuple):
     discount: float  # of the reported value; a planner trains with its own
     actions: Box | Discrete
     done: Callable[[Array, Array, Array], Array] | None = None  # (obs, action, next_obs) -> ended, if known
+    exogenous: tuple[int, ...] = ()  # columns of the observation that no action changes, where that is known
 
 
 class Drawn(NamedTuple):

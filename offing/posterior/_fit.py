@@ -13,6 +13,7 @@ from ..data import Split
 from ..nets import Layer, cross_entropy, dense, hidden, hidden_half, mlp, student_nll
 from ..optim import Adam, Learner, adam, cosine, descend, start
 from ..types import Array, Dataset, Fitted, Key
+from ._exogenous import masked, masks
 from ._head import Batch, extra_loss, head_loss, read, residual
 from ._init import Ready, init
 from ._kinds import Block, Kinds, Targets
@@ -70,6 +71,18 @@ def fit_folds(key: Key, hypers: Any, data: Dataset, split: Split, ready: Ready, 
             least_squares(each, target[:, part], ready.targets.amount[:, part], at, hypers.linear, not kinds.gates)
             for each, part in zip(inputs, (slice(0, kinds.width), slice(kinds.width, None)), strict=True)
         )
+        if kinds.exogenous:
+            mask = masks(kinds, x.shape[1], hypers.width, hypers.depth)
+            alone = least_squares(
+                inside * mask.inputs,
+                target[:, : kinds.width],
+                ready.targets.amount[:, : kinds.width],
+                at,
+                hypers.linear,
+                not kinds.gates,
+            )
+            either = lambda a, b: jnp.where(mask.outputs.reshape(-1, *[1] * (a.ndim - 1)), a, b)
+            known = (jax.tree.map(either, alone, known[0]), known[1])
         pace = paces(jax.random.fold_in(common, 2), hypers.span, hypers.members)
 
         def member(key: Key, pace: Array) -> tuple[Theta, Array]:
@@ -184,12 +197,23 @@ def geared(params: Params, gains: tuple[Array, ...]) -> Params:
     return {**params, "state": one(params["state"], gains[0]), "reward": one(params["reward"], gains[1])}
 
 
+def within(params: Params, kinds: Kinds) -> Params:
+    """The trained parts, of which those of columns that no action changes read nothing else."""
+    if not kinds.exogenous:
+        return params
+    state = params["state"]
+    first = state["net"][0].weight
+    mask = masks(kinds, first.shape[1], first.shape[0], len(state["net"]) - 1)
+    extra = masked([state["extra"]], [mask.extra])[0] if isinstance(state["extra"], Layer) else state["extra"]
+    return {**params, "state": {**state, "net": masked(state["net"], mask.net), "extra": extra}}
+
+
 def loss(
     params: Params, world: tuple[Theta, Kinds, tuple[Array, ...]], hypers: Any, b: View, rows: Array
 ) -> tuple[Array, None]:
     """One member's loss on its own minibatch; `params` are its trained parts, in units of their gains."""
     theta, kinds, gains = world
-    theta = put(theta, geared(params, gains))
+    theta = put(theta, within(geared(params, gains), kinds))
     total = jnp.zeros(())
     nets = ((theta.state, kinds.of_state(), b.state), (theta.reward, kinds.of_reward(), b.reward))
     for net, block, batch in nets:
@@ -275,7 +299,7 @@ def train(
         counts = number * per_round + jnp.arange(0, per_round, chunk)
         mine, ours = (jax.random.split(k, per_round // chunk) for k in (key, common))
         learner, _ = jax.lax.scan(many, learner, (mine, ours, counts))
-        nll = score(geared(learner.params, gains), theta, kinds, hypers, valid)
+        nll = score(within(geared(learner.params, gains), kinds), theta, kinds, hypers, valid)
         better = nll < lowest  # [3]  every net may be at its best in another round
         kept = {
             name: jax.tree.map(partial(jnp.where, better[i]), learner.params[name], kept[name])
@@ -286,4 +310,4 @@ def train(
     first = (start(params), params, jnp.full(3, jnp.inf))
     mine, ours = (jax.random.split(k, ROUNDS) for k in keys)
     (_, kept, lowest), _ = jax.lax.scan(round_, first, (mine, ours, jnp.arange(ROUNDS)))
-    return geared(kept, gains), lowest.sum()
+    return within(geared(kept, gains), kinds), lowest.sum()

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from ..nets import Layer, mlps_init, scaled_last
 from ..types import Array, Key
+from ._exogenous import masked, masks
 from ._history import Innovate
 from ._kinds import Block, Kinds, Targets, Values
 from ._known import Known, Scale, gain_of
@@ -47,6 +48,10 @@ def init(
     extras = [(hypers.width, block.extras) for block, _ in blocks]
     own = mlps_init(key, [*nets, *priors, *extras, (inside + kinds.width, *ENDS, 1)])
     drawn = [Drawn(*each) for each in zip(own[:2], mlps_init(common, nets), own[2:4], own[4:6], strict=True)]
+    if kinds.exogenous:
+        mask = masks(kinds, inside, hypers.width, hypers.depth)
+        last = mask.net[-1][: kinds.width]
+        drawn[0] = drawn[0]._replace(prior=masked(drawn[0].prior, (*mask.net[:-1], last)))
     return Theta(
         state=net_init(hypers, blocks[0][0], drawn[0], known[0]),
         reward=net_init(hypers, blocks[1][0], drawn[1], known[1]),

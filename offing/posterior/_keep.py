@@ -64,7 +64,7 @@ def load(saved: Saved) -> tuple[Theta, World, Rest]:
     rest, arrays = saved.rest, saved.arrays
     pairs = lambda name: tuple((each[0], each[1]) for each in rest["kinds"][name])
     kinds = Kinds(**{**rest["kinds"], "gates": pairs("gates"), "choices": pairs("choices")})
-    kinds = kinds._replace(whole=tuple(kinds.whole), logs=tuple(kinds.logs))
+    kinds = kinds._replace(whole=tuple(kinds.whole), logs=tuple(kinds.logs), exogenous=tuple(kinds.exogenous))
     shape = jax.eval_shape(lambda: _blank(rest, kinds))
     leaves, tree = jax.tree.flatten(shape)
     found = [arrays.get(f"theta.{i}") for i in range(len(leaves))]

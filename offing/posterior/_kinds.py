@@ -41,6 +41,7 @@ class Kinds(NamedTuple):
     whole: tuple[int, ...] = ()
     history: str = "none"  # what a world remembers of an episode (`_history`)
     logs: tuple[int, ...] = ()  # columns that worlds read by their logarithm (`_magnitude`)
+    exogenous: tuple[int, ...] = ()  # columns that no action changes (`_exogenous`)
 
     def of_state(self) -> Block:
         return Block(
@@ -101,7 +102,11 @@ class Targets(NamedTuple):
 
 
 def kinds_of(
-    data: Dataset, history: str = "none", logs: tuple[int, ...] = (), unit: np.ndarray | None = None
+    data: Dataset,
+    history: str = "none",
+    logs: tuple[int, ...] = (),
+    unit: np.ndarray | None = None,
+    exogenous: tuple[int, ...] = (),
 ) -> tuple[Kinds, Values, Targets]:
     """The kinds of the rows in use, the values behind them, and all rows in terms of them.
 
@@ -136,6 +141,7 @@ def kinds_of(
         tuple(whole),
         history,
         logs,
+        exogenous,
     )
     most = max((len(v) for v in levels), default=0)
     padded = [np.pad(v, (0, most - len(v)), "edge") for v in levels]

@@ -11,6 +11,9 @@ and every output is as far from what the world says as it was in that row,
 so that chance has the log's own shape (jumps, tails, two humps) and columns move together as they did. `share` is
 how much of the squared residual is chance, column by column (`pil.evidence`); the rest is the worlds' error, and
 that the worlds show by differing.
+
+An episode has left what the log supports where a world expects it to: its mean lies beyond the log's range. What
+chance alone carries there, an outlier or a level that wanders, is held at the edge and no reason to stop.
 """
 
 from __future__ import annotations
@@ -188,9 +191,16 @@ class Sample:
         seen, obs = obs, world.read(theta, obs)
         x = world.enter(theta, memory, obs, action)
         state, block = world.says(theta, x), kinds.of_state()
-        drawn = jnp.clip(obs + state.mean + state.std * z[..., :-1], *theta.values.walls)
-        after = settle(block, theta.values, state.chances, u[..., : block.ways], drawn, obs)
-        held, out = supported(theta.support, after)
+        drawn = lambda chance: settle(
+            block,
+            theta.values,
+            state.chances,
+            u[..., : block.ways],
+            jnp.clip(obs + state.mean + chance, *theta.values.walls),
+            obs,
+        )
+        held = supported(theta.support, drawn(state.std * z[..., :-1]))[0]
+        out = supported(theta.support, drawn(jnp.zeros(())), kinds.exogenous)[1]
         next_obs = world.write(theta, held)
         held = world.read(theta, next_obs)
         ended = self._ended(k3, theta, x, (seen, next_obs), action, held) | (out & self.terminates)
@@ -248,12 +258,16 @@ def of_reward(kinds: Kinds, values: Values) -> Values:
     return values._replace(usual=values.usual[len(state.gates) :], levels=values.levels[len(state.choices) :])
 
 
-def supported(support: Support, state: Array) -> tuple[Array, Array]:
-    """The state held to what the log supports, and whether it had to be."""
+def supported(support: Support, state: Array, exogenous: tuple[int, ...] = ()) -> tuple[Array, Array]:
+    """The state held to what the log supports, and whether it had to be.
+
+    Columns that no action changes go where they would have gone anyway: a policy that is there when they leave the
+    log's range has not left the log.
+    """
     low, high = support.low[:-1], support.high[:-1]
     margin = jnp.where(jnp.isinf(support.margin), jnp.inf, support.margin * (high - low))
     held = jnp.clip(state, low - margin, high + margin)
-    return held, jnp.any(held != state, -1)
+    return held, jnp.any((held != state) & ~np.isin(np.arange(low.shape[-1]), exogenous), -1)
 
 
 # ---- moments

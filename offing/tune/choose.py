@@ -72,7 +72,8 @@ def choose_posterior(
     parts, notes = split(data, seed, settings[0].folds)
     whole = parts if data.rows > PLENTY else split(data, seed, settings[0].folds, held=0.0)[0]
     held, others = take(data, parts.held), learned_elsewhere(data, parts)
-    prepared = model.prepare(data, task)
+    named = tuple(column for column, outside in enumerate(log.columns.exogenous) if outside)
+    prepared = model.prepare(data, task._replace(exogenous=named))
     fitter = Fitter(key, data, model, prepared)
     settings = narrow(fitter, parts, settings, run)
     fitted = fitter("fit", parts, settings, run)

@@ -32,6 +32,7 @@ from ...hypers import hypers
 from ...types import Array, Dataset, Fitted, Key, Posterior, Prepared, Task, WorldModel
 from .. import _history, _keep, _magnitude, _space
 from .._calibrate import calibrate
+from .._exogenous import untouched
 from .._fit import fit_folds
 from .._history import EPISODE, NONE
 from .._init import Ready
@@ -73,7 +74,6 @@ class Hypers:
 
 def prepare(data: Dataset, task: Task, history: str | None = None) -> Prepared:
     """The kinds of the columns, and every row in terms of them; with `history` None the log says what it takes."""
-    del task
     logs, unit = _magnitude.by_magnitude(data)
     data = _magnitude.read(data, logs, unit)
     step = _history.innovate(data)
@@ -81,7 +81,7 @@ def prepare(data: Dataset, task: Task, history: str | None = None) -> Prepared:
     features = np.asarray(_history.features(memory, jnp.asarray(data.steps.obs)))
     if history is None:
         history = EPISODE if past_tells(data, features) else NONE
-    kinds, values, targets = kinds_of(data, history, logs, unit)
+    kinds, values, targets = kinds_of(data, history, logs, unit, untouched(data, task.exogenous))
     past = features if history == EPISODE else features[:, :0]
     if logs:
         past = np.concatenate([past, np.asarray(_magnitude.raw(logs, unit, jnp.asarray(data.steps.obs)))], 1)

@@ -1,0 +1,165 @@
+"""Columns that no action changes: a clock, a price, the weather. They move by a part of the net that actions do
+not reach.
+
+A net that reads everything lets an action move a price a little, by chance, and a plan then lives on moving it. So
+hidden units are parted: the first ones read such columns alone, of inputs and of units before them, and what comes
+next in those columns is read off these units alone. The others read everything. The same holds for the
+least-squares map and for priors.
+
+Which columns these are the schema says, or the log: neither the action, nor its square, nor its products with the
+state tell anything of what comes next in them that the state does not tell; and columns that actions do change tell
+nothing of it either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ..data.dataset import runs
+from ..nets import Layer
+from ..trees import predict
+from ..types import Dataset
+from ._history import EPISODE
+from ._kinds import Block, Kinds
+
+MOST = 4_096  # rows that are asked
+PRODUCTS = 64  # of actions and columns that are looked at, at most
+PLAIN = 2.5  # standard errors, over episodes, below which nothing speaks for an effect
+NARROW = 24  # columns, up to which boosted trees say what the state tells
+EPISODES = 10  # in either half, at least
+LEAST = 8  # hidden units that are kept for such columns, at least
+RIDGE = 1e-3
+
+
+# ---- which columns
+
+
+def untouched(data: Dataset, named: Sequence[int] = ()) -> tuple[int, ...]:
+    """The columns of the observation that no action changes: those named, and those of which the log says so.
+
+    What comes next and what was done are both cleared of what the state tells of them, in episodes that were not
+    learned from; what is then left of the two must be unrelated, over episodes (Chernozhukov et al., 2018).
+    """
+    rows, steps = data.rows, data.steps
+    episode = np.asarray(data.episode)[:rows]
+    units = runs(episode) if episode[0] >= 0 else [np.array([i]) for i in range(rows)]
+    if len(units) < 2 * EPISODES:
+        return tuple(sorted(named))
+    order = np.random.default_rng(0).permutation(len(units))
+    parts = [np.concatenate([units[i] for i in order[part::2]])[: MOST // 2] for part in (0, 1)]
+    chosen, half = np.concatenate(parts), np.repeat([0, 1], [len(part) for part in parts])
+    whose = np.unique(episode[chosen], return_inverse=True)[1] if episode[0] >= 0 else np.arange(len(chosen))
+    taken = lambda leaf: np.asarray(leaf)[chosen].astype(np.float64)
+    x, action, y = _scaled(taken(steps.obs)), _scaled(taken(steps.action)), taken(steps.next_obs) - taken(steps.obs)
+    test = Test(half, whose, x.shape[1] > NARROW)
+    free = test.unrelated(x, np.concatenate([action, np.square(action)], 1), _scaled(y), products=True) | _mark(x, named)
+    while not free.all() and free.any():
+        kept = test.unrelated(x[:, free], x[:, ~free], _scaled(y)[:, free]) | _mark(x, named)[free]
+        if kept.all():
+            break
+        free[free] = kept
+    return tuple(np.flatnonzero(free).tolist())
+
+
+def _mark(x: np.ndarray, columns: Sequence[int]) -> np.ndarray:
+    return np.isin(np.arange(x.shape[1]), columns)
+
+
+def _scaled(a: np.ndarray) -> np.ndarray:
+    std = a.std(0)
+    return (a - a.mean(0)) / np.where(std > 1e-9 * (1 + np.abs(a.mean(0))), std, 1.0)
+
+
+class Test(NamedTuple):
+    """Whether one thing tells of another what a third does not, in episodes of two halves."""
+
+    half: np.ndarray  # [N]
+    whose: np.ndarray  # [N]  episode
+    line: bool  # by lines and squares alone: boosted trees on very many columns take too long
+
+    def left(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """What is left of y [N, D] when x is known, each half by what the other teaches."""
+        rest = np.zeros_like(y)
+        for part in (0, 1):
+            learn, ask = self.half != part, self.half == part
+            guess = _line if self.line else predict
+            rest[ask] = y[ask] - guess(x[learn], y[learn], x[ask])
+        return rest
+
+    def unrelated(self, x: np.ndarray, by: np.ndarray, y: np.ndarray, products: bool = False) -> np.ndarray:
+        """Of which columns of y [D] nothing in `by` tells more than x; with `products`, nor `by` times x."""
+        both = self.left(x, np.concatenate([by, y], 1))
+        mine, rest = both[:, : by.shape[1]], both[:, by.shape[1] :]
+        mine = mine[:, np.square(mine).mean(0) > 1e-6]  # what follows from x tells nothing beside it
+        if products and mine.shape[1] * x.shape[1] <= PRODUCTS:
+            mine = np.concatenate([mine, *(mine[:, [a]] * x for a in range(mine.shape[1]))], 1)
+        if not mine.shape[1]:
+            return np.zeros(y.shape[1], bool)  # actions that follow from the state: nobody knows
+        strength = [self._strength(mine * rest[:, [d]]) for d in range(y.shape[1])]
+        return np.array(strength) < PLAIN
+
+    def _strength(self, score: np.ndarray) -> float:
+        """The strongest mean of `score` [N, K], in standard errors over episodes."""
+        sums = np.zeros((self.whose.max() + 1, score.shape[1]))
+        np.add.at(sums, self.whose, score)
+        error = np.sqrt(np.sum(np.square(sums), 0))
+        return float(np.max(np.abs(sums.sum(0)) / np.maximum(error, 1e-9 * len(score))))
+
+
+def _line(x: np.ndarray, y: np.ndarray, there: np.ndarray) -> np.ndarray:
+    """What a ridge regression on x and its squares expects of y at other rows."""
+    features = lambda a: np.concatenate([np.ones((len(a), 1)), a, np.square(a)], 1)
+    design = features(x)
+    gram = design.T @ design + RIDGE * len(x) * np.diag(np.r_[0.0, np.ones(design.shape[1] - 1)])
+    return features(there) @ np.linalg.solve(gram, design.T @ y)
+
+
+# ---- masks
+
+
+class Masks(NamedTuple):
+    """What of the state's net may be other than nought: 1 or 0 for every weight, [out, in]."""
+
+    net: tuple[np.ndarray, ...]
+    extra: np.ndarray
+    inputs: np.ndarray  # [X]  what such columns may read
+    outputs: np.ndarray  # [S]  which they are
+
+
+def masks(kinds: Kinds, inputs: int, width: int, depth: int) -> Masks:
+    """The masks of a net of that shape."""
+    block, free = kinds.of_state(), np.isin(np.arange(kinds.width), kinds.exogenous)
+    seen = readable(kinds, inputs)
+    units = width if free.all() else int(np.clip(round(width * free.mean()), min(LEAST, width // 2), width // 2))
+    first = np.arange(width) < units
+    may = lambda rows, columns: ~rows[:, None] | columns[None, :]
+    layers = [may(first, seen), *[may(first, first)] * (depth - 1), may(np.tile(free, 2), first)]
+    single = lambda a: a.astype(np.float32)
+    return Masks(tuple(map(single, layers)), single(may(_extras(block, free), first)), seen, free)
+
+
+def readable(kinds: Kinds, inputs: int) -> np.ndarray:
+    """Which of the net's inputs [X] columns that no action changes may read."""
+    free = np.isin(np.arange(kinds.width), kinds.exogenous)
+    logs = np.isin(kinds.logs, kinds.exogenous) if kinds.logs else np.zeros(0, bool)
+    past = kinds.history == EPISODE
+    rest = inputs - kinds.width - len(logs) - (2 * kinds.width + 3 if past else 0)
+    actions = rest // 2 if past else rest
+    no = lambda count: np.zeros(count, bool)
+    history = [free, no(actions), no(1), free, no(1), np.ones(1, bool)] if past else []
+    return np.concatenate([free, no(actions), *history, logs])
+
+
+def _extras(block: Block, free: np.ndarray) -> np.ndarray:
+    """Which logits belong to such columns."""
+    gates = [free[c] for c, _ in block.gates]
+    choices = [free[c] for c, _ in block.choices for _ in range(block.most)]
+    return np.array([*gates, *choices], bool)
+
+
+def masked(layers: Sequence[Layer], of: Sequence[np.ndarray]) -> tuple[Layer, ...]:
+    """Layers with what may not be read put to nought."""
+    return tuple(Layer(layer.weight * mask, layer.bias) for layer, mask in zip(layers, of, strict=True))
