@@ -17,7 +17,7 @@ from offing.posterior._space import SCALES as NAMES
 from offing.posterior.models import ensemble, linear
 from offing.posterior.replay import FEWEST, replay, segments
 from offing.tune import sweep as sweeping
-from offing.tune.choose import Fitter, best, tune_learning_rate, unseen
+from offing.tune.choose import Fitter, best, narrow, unseen
 from offing.tune.run import Run
 from offing.types import BadInput, Box, Dataset, Moments, Posterior, Task, Transition
 
@@ -826,13 +826,19 @@ def test_a_shape_learns_at_the_rate_at_which_its_plainest_setting_is_likeliest()
     still = replace(base, depth=3, rates=(1.0,))
     apart = [replace(base, depth=1, lr=lr) for lr in (1e-2, 1e-5)]  # whoever varies rates has chosen them
     settings = [replace(base, prior_scale=1.0, lr=3e-2), base, still, *apart]
-    found, done = tune_learning_rate(fitter, split, settings)
-    assert [setting.lr for setting in found] == [3e-2, 3e-2, 3e-2, 1e-2, 1e-5]
-    assert not done
+    tuned = narrow(fitter, split, settings)
+    assert [setting.lr for setting in tuned] == [3e-2, 3e-2, 3e-2, 1e-2, 1e-5]
     slow = [replace(setting, lr=1e-5, rates=(1.0, 3e3)) for setting in settings[:2]]
-    found, done = tune_learning_rate(fitter, split, slow)
-    assert list(done) == [1]  # what was fitted to find out is not fitted again
-    again = fit(jax.random.key(2), found[1], data, split)
-    np.testing.assert_allclose(done[1].nll, again.nll, rtol=1e-3)
-    np.testing.assert_allclose([setting.lr for setting in found], 3e-2)
-    assert [setting.prior_scale for setting in found] == [1.0, 0.0]
+    tuned = narrow(fitter, split, slow)
+    np.testing.assert_allclose([setting.lr for setting in tuned], 3e-2)
+    assert [setting.prior_scale for setting in tuned] == [1.0, 0.0]
+    assert {setting.members for setting in tuned} == {base.members}  # a few members say it for all
+
+
+def test_the_less_likely_half_of_the_shapes_is_dropped():
+    data, split = bent(rows=400, noise=0.0), parts([range(150), range(150, 300)], range(300, 400), 400)
+    fitter = Fitter(jax.random.key(2), data, ensemble.model, ready(data))
+    able = replace(TINY, updates=200, lr=3e-2, rates=(1.0, 0.5))
+    stuck = replace(able, depth=able.depth + 1, lr=1e-7)
+    tuned = narrow(fitter, split, [stuck, able, replace(stuck, prior_scale=1.0), replace(able, prior_scale=1.0)])
+    assert [(setting.depth, setting.prior_scale) for setting in tuned] == [(able.depth, 0.0), (able.depth, 1.0)]
