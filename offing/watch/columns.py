@@ -11,7 +11,7 @@ one looks.
 Which of the columns with an alarm has changed is another question than whether any has. Bets do not answer it:
 each is scaled to its own column, and once the change exceeds that scale, wealth grows at a pace that only the
 width of the claim sets, so that a column that is hardly off may raise its alarm before one that is far off. The
-columns are therefore ranked by how much further off than usual they are, on one scale for all: nats a step, the
+columns are therefore ranked by how much further off than usual they are, on one scale for all: nats per step, the
 mean of log(1 + squared surprise). A column that merely follows from another is seldom further off than that one,
 since chance takes the same way (Orchard et al., 2025: outliers are ranked so to find their root). A start that
 is off comes before all: of a sensor that is off it is the column's only trace, as its changes are right.
@@ -51,7 +51,7 @@ class Alarm(NamedTuple):
     since: int  # episodes before which all was as usual
     seen: int  # episodes after which it was noticed
     evidence: float  # logarithm
-    nats: float  # a step: how much further off than usual the column's next values are since then
+    nats: float  # per step: how much further off than usual the column's next values are since then
 
 
 class Scores(NamedTuple):
@@ -125,7 +125,7 @@ class ColumnWatch:
         self.bets = [[self._bet(kind, i) for i in range(len(self.names))] for kind in range(2)]
         self.begins = [Both(-LEVEL, LEVEL) for _ in self.names[:-1]]
         self.history: list[list[float]] = []
-        self.beyond: list[np.ndarray] = []  # of every episode: nats a step beyond the usual [S + 1]
+        self.beyond: list[np.ndarray] = []  # of every episode: nats per step beyond the usual [S + 1]
         self.alarms: dict[tuple[int, int], Alarm] = {}
         self.count = 0
 
