@@ -3,14 +3,14 @@
     python -m experiments.watched out/pendulum [--deployments 500]
 
 The folder is that of `offing sorel offing:pendulum`. The policy acts in a pendulum of this file's own (the same as
-the one that was logged), unchanged, with friction, and with a sensor that is off. Returns are those of the first,
-moved to the mean that each line names.
+the one that was logged): unchanged, and with one thing changed that one column is to be named for. Returns are
+those of the first, moved to the mean that each line names.
 """
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -26,27 +26,64 @@ POOL = 1_000  # episodes of every kind that deployments draw from
 STEPS = 200
 
 
-def episodes(key: Any, policy: Any, friction: float, offset: float) -> dict[str, np.ndarray]:
-    """POOL episodes of the policy in a pendulum with that friction and that offset of the speed's sensor."""
-    k1, k2 = jax.random.split(key)
+class Change(NamedTuple):
+    """What is no longer as it was logged, and the column to be named for it."""
+
+    column: int = 2  # 0, 1, 2: cosine, sine, speed
+    friction: float = 0.0
+    gain: float = 1.0  # of the motor
+    shaking: float = 0.0  # standard deviation of what chance adds to the speed at every step
+    offset: float = 0.0  # of the column's sensor
+    scale: float = 1.0  # of what it reads
+    noise: float = 0.0  # standard deviation
+
+
+CHANGES = {
+    "friction 0.3": Change(friction=0.3),
+    "friction 1": Change(friction=1.0),
+    "speed's sensor off by 0.5": Change(offset=0.5),
+    "speed's sensor off by 1": Change(offset=1.0),
+    "motor at 70%": Change(gain=0.7),
+    "motor at 130%": Change(gain=1.3),
+    "speed shaken by 0.3 a step": Change(shaking=0.3),
+    "speed's sensor reads 80%": Change(scale=0.8),
+    "speed's sensor reads 130%": Change(scale=1.3),
+    "speed's sensor noisy by 0.5": Change(noise=0.5),
+    "cosine's sensor off by 0.2": Change(column=0, offset=0.2),
+    "sine's sensor noisy by 0.1": Change(column=1, noise=0.1),
+    "sine's sensor reads 80%": Change(column=1, scale=0.8),
+}
+
+
+def episodes(key: Any, policy: Any, change: Change) -> dict[str, np.ndarray]:
+    """POOL episodes of the policy in a pendulum with that change."""
+    k1, k2, k3, k4 = jax.random.split(key, 4)
     angle = jax.random.uniform(k1, (POOL,), minval=-jnp.pi, maxval=jnp.pi)
     speed = jax.random.uniform(k2, (POOL,), minval=-1.0, maxval=1.0)
-    seen_as = lambda angle, speed: jnp.stack([jnp.cos(angle), jnp.sin(angle), speed + offset], -1)
 
-    def one(carry: Any, t: Any) -> Any:
-        angle, speed, memory, last, earned = carry
-        obs = seen_as(angle, speed)
+    def seen_as(key: Any, angle: Any, speed: Any) -> Any:
+        true = jnp.stack([jnp.cos(angle), jnp.sin(angle), speed], -1)
+        read = change.scale * true + change.offset + change.noise * jax.random.normal(key, true.shape)
+        return jnp.where(jnp.arange(3) == change.column, read, true)
+
+    def one(carry: Any, at: Any) -> Any:
+        (angle, speed, obs, memory, last, earned), (t, key) = carry, at
+        k1, k2 = jax.random.split(key)
         action, memory = policy.act(policy.params, memory, Seen(obs, last, earned, jnp.full(POOL, t == 0.0)), None)
         push = jnp.clip(action[:, 0], -2, 2)
         turn = jnp.mod(angle + jnp.pi, 2 * jnp.pi) - jnp.pi
         reward = -(turn**2 + 0.1 * speed**2 + 0.001 * push**2)
-        speed = jnp.clip(speed + (15 * jnp.sin(angle) + 3 * push - friction * speed) * 0.05, -8, 8)
+        pull = 15 * jnp.sin(angle) + 3 * change.gain * push - change.friction * speed
+        speed = speed + pull * 0.05 + change.shaking * jax.random.normal(k1, (POOL,))
+        speed = jnp.clip(speed, -8, 8)
         angle = angle + speed * 0.05
-        row = {"obs": obs, "action": action, "reward": reward, "next_obs": seen_as(angle, speed)}
-        return (angle, speed, memory, action, reward), row
+        after = seen_as(k2, angle, speed)
+        row = {"obs": obs, "action": action, "reward": reward, "next_obs": after}
+        return (angle, speed, after, memory, action, reward), row
 
-    first = (angle, speed, policy.begin(POOL), jnp.zeros((POOL, 1)), jnp.zeros(POOL))
-    rows = jax.jit(lambda: jax.lax.scan(one, first, jnp.arange(STEPS) * 1.0)[1])()
+    first = (angle, speed, seen_as(k3, angle, speed), policy.begin(POOL), jnp.zeros((POOL, 1)), jnp.zeros(POOL))
+    times = (jnp.arange(STEPS) * 1.0, jax.random.split(k4, STEPS))
+    rows = jax.jit(lambda: jax.lax.scan(one, first, times)[1])()
     return {name: np.swapaxes(np.asarray(leaf), 0, 1) for name, leaf in rows.items()}  # [POOL, T, ...]
 
 
@@ -62,12 +99,12 @@ def scored(watch: Watch, pool: dict[str, np.ndarray]) -> tuple[Scores, np.ndarra
 
 def columns(watch: Watch, pool: dict[str, np.ndarray], count: int, length: int, rng: Any) -> list[str | None]:
     """The column that each deployment named, if any."""
-    found, starts = scored(watch, pool)
+    each, starts = scored(watch, pool)
     named = []
     for _ in range(count):
         watch.columns.reset()
         for i in rng.choice(POOL, length, replace=False):
-            watch.columns.take(Scores(found.side[i], found.size[i]), starts[i])
+            watch.columns.take(Scores(*(score[i] for score in each)), starts[i])
         best = watch.columns.named
         named.append(None if best is None else best.column)
     return named
@@ -97,7 +134,7 @@ def main() -> None:
     given = parser.parse_args()
     watch = Watch.of(given.folder, offing.load("offing:pendulum"))
     rng, n = np.random.default_rng(0), given.deployments
-    plain = episodes(jax.random.key(1), watch.policy, 0.0, 0.0)
+    plain = episodes(jax.random.key(1), watch.policy, Change())
     returns, promise = plain["reward"].sum(1), watch.earning.promise
     width = promise.high - promise.low
     print(f"promise {promise.low:.1f} ... {promise.high:.1f}; episodes differ by {returns.std():.1f}")
@@ -110,18 +147,12 @@ def main() -> None:
     for what, mean in means.items():
         stopped, kept = earnings(watch, returns, mean, n, 200, rng)
         print(f"true mean at {what}: STOP within 200 episodes in {stopped:.1%}, KEEP in {kept:.1%}")
-    for what, friction, offset in (
-        ("nothing changed", 0.0, 0.0),
-        ("friction 0.3", 0.3, 0.0),
-        ("friction 1", 1.0, 0.0),
-        ("speed's sensor off by 0.5", 0.0, 0.5),
-        ("speed's sensor off by 1", 0.0, 1.0),
-    ):
-        pool = plain if what == "nothing changed" else episodes(jax.random.key(2), watch.policy, friction, offset)
+    for what, change in {"nothing changed": Change(), **CHANGES}.items():
+        pool = plain if change == Change() else episodes(jax.random.key(2), watch.policy, change)
         named = columns(watch, pool, n, 50, rng)
-        speed = watch.columns.names[2]
-        any_, right = np.mean([x is not None for x in named]), np.mean([x == speed for x in named])
-        print(f"{what}: an alarm within 50 episodes in {any_:.1%}, {speed} named in {right:.1%}")
+        due = watch.columns.names[change.column]
+        any_, right = np.mean([x is not None for x in named]), np.mean([x == due for x in named])
+        print(f"{what}: an alarm within 50 episodes in {any_:.1%}, {due} named in {right:.1%}")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from offing.posterior.models import linear
 from offing.types import Moments
 from offing.value.episodes import imagine
 from offing.value.left_out import LeftOut
-from offing.watch.columns import ColumnWatch, surprise
+from offing.watch.columns import ColumnWatch, Scores, Usual, scores, surprise
 from offing.watch.earning import promise_of
 from offing.watch.watch import Watch
 
@@ -42,6 +42,12 @@ def deployed(policy, worlds):
     return type(whole)(*(leaf[:, :1] for leaf in whole)).as_log()
 
 
+def one_episode(log, surprises):
+    """The scores of one episode with these surprises [T, S + 1], and a start in the middle of the log's."""
+    each = scores(surprises, np.zeros(len(surprises), int))
+    return Scores(*(score[0] for score in each)), np.median(np.asarray(log.data.starts), 0)
+
+
 def test_columns_are_named_when_they_change_and_not_before(learned):
     log, worlds, policy = learned
     watch = ColumnWatch(jax.random.key(1), policy, worlds, log.data, ("cos", "sin", "speed"))
@@ -57,6 +63,40 @@ def test_columns_are_named_when_they_change_and_not_before(learned):
     assert watch.named.seen <= 40
 
 
+def test_the_column_that_is_furthest_off_is_named_and_not_the_one_that_is_quickest_to_raise_an_alarm(learned):
+    """A strong friction also moves the angle, whose claim is the narrower one, so that its bets win sooner."""
+    log, worlds, policy = learned
+    watch = ColumnWatch(jax.random.key(1), policy, worlds, log.data, ("cos", "sin", "speed"))
+    wide = np.array([0.05, 0.3, 0.3, 0.3])  # of the claims
+    watch.usual = [Usual(-wide, wide, np.full(4, 0.1)) for _ in range(3)]
+    watch.reset()
+    calm, off = np.zeros((10, 4)), np.array([2.0, 0.1, 20.0, 0.1])  # deviations, at every step
+    for _ in range(20):
+        watch.take(*one_episode(log, calm))
+    assert watch.ranked == []
+    for _ in range(60):
+        watch.take(*one_episode(log, np.broadcast_to(off, (10, 4))))
+    first = min(watch.alarms.values(), key=lambda alarm: alarm.seen)
+    assert first.column == "cos"
+    assert watch.named is not None
+    assert watch.named.column == "speed"
+    assert watch.named.nats > 2 * first.nats > 0
+    assert {alarm.column for alarm in watch.ranked} == {"cos", "speed"}
+
+
+def test_a_sensor_that_is_off_is_named_by_where_episodes_start(learned):
+    """Its own changes are right, while other columns do not do what the worlds expect of what it reads."""
+    log, worlds, policy = learned
+    watch = ColumnWatch(jax.random.key(1), policy, worlds, log.data, ("cos", "sin", "speed"))
+    off = np.broadcast_to(np.array([30.0, 30.0, 0.0, 0.0]), (10, 4))
+    for _ in range(60):
+        scored, start = one_episode(log, off)
+        watch.take(scored, start + np.array([0.0, 0.0, 100.0]))
+    assert {alarm.column for alarm in watch.ranked} >= {"cos", "sin", "speed"}
+    assert watch.named is not None
+    assert (watch.named.column, watch.named.what) == ("speed", "starts elsewhere")
+
+
 def test_a_stream_of_rows_is_watched(learned):
     log, worlds, policy = learned
     promise = promise_of(np.full((4, 8), 0.0) + np.arange(8), (0.0, 10.0), -5.0, (-1e5, 1e5))
@@ -66,6 +106,20 @@ def test_a_stream_of_rows_is_watched(learned):
     assert watched.other_actions > 0.5
     assert watched.standing.episodes == len(watched.returns)
     assert watch.update(log).standing.episodes == 2 * watched.standing.episodes
+
+
+def test_of_several_columns_the_one_that_most_likely_changed_is_said(learned):
+    log, worlds, policy = learned
+    watch = Watch(policy, worlds, promise_of(np.zeros((4, 8)), (0.0, 1.0), -5.0, (-1e5, 1e5)), log)
+    for _ in range(60):
+        watch.columns.take(*one_episode(log, np.broadcast_to(np.array([9.0, 0.0, 90.0, 0.0]), (10, 4))))
+    watched = watch.watched
+    assert watched.alarms[0].column == log.columns.names[2]
+    likely = [line for line in watched.sentences() if "most likely changed" in line]
+    assert len(likely) == 1
+    assert repr(log.columns.names[2]) in likely[0]
+    alone = replace(watched, alarms=watched.alarms[:1])
+    assert not any("most likely changed" in line for line in alone.sentences())
 
 
 def test_a_policy_is_explained_in_the_logs_names(learned):

@@ -1,11 +1,20 @@
 """Is the world still the one that was learned? Every column's next value against what the worlds foresee.
 
 A step's surprise in a column is how far its next value is from the mean over worlds (which remember of the episode
-what such worlds remember), less twice what worlds differ by, in units of the predictive standard deviation, and at
-most `FAR`. An episode has three scores a column: the mean surprise (is it off to one side?), the mean squared
-surprise (is it off either way?), and where its start lies among the log's starts. The claim that is bet against
-(`evidence`): the mean score lies where it lies in the worlds' own episodes of this policy, world by world, or in
-the log's. Alarms are raised at ERROR over all columns and scores together (Bonferroni), however often one looks.
+what such worlds remember), less twice what worlds differ by, in units of the predictive standard deviation. An
+episode has three scores a column: the mean surprise (is it off to one side?), the mean squared surprise (is it off
+either way?), both with surprises of at most `FAR`, and where its start lies among the log's starts. The claim that
+is bet against (`evidence`): the mean score lies where it lies in the worlds' own episodes of this policy, world by
+world, or in the log's. Alarms are raised at ERROR over all columns and scores together (Bonferroni), however often
+one looks.
+
+Which of the columns with an alarm has changed is another question than whether any has. Bets do not answer it:
+each is scaled to its own column, and once the change exceeds that scale, wealth grows at a pace that only the
+width of the claim sets, so that a column that is hardly off may raise its alarm before one that is far off. The
+columns are therefore ranked by how much further off than usual they are, on one scale for all: nats per step, the
+mean of log(1 + squared surprise). A column that merely follows from another is seldom further off than that one,
+since chance takes the same way (Orchard et al., 2025: outliers are ranked so to find their root). A start that
+is off comes before all: of a sensor that is off it is the column's only trace, as its changes are right.
 """
 
 from __future__ import annotations
@@ -30,23 +39,27 @@ COPIES = 8  # imagined episodes of each world that scores are compared with
 EPISODES = 64  # of the log that scores are compared with
 LEVEL = 0.15  # how far from the middle, in [-1, 1], the mean rank of starts may lie
 BLOCK = 4096  # rows that worlds are asked about together
+WHAT = ("is off to one side", "is off either way", "starts elsewhere")  # kinds of alarms
+START = 2
 
 
 class Alarm(NamedTuple):
     """A column that no longer does what was learned."""
 
     column: str
-    what: str  # "is off to one side", "is off either way" or "starts elsewhere"
+    what: str  # of WHAT
     since: int  # episodes before which all was as usual
     seen: int  # episodes after which it was noticed
     evidence: float  # logarithm
+    nats: float  # per step: how much further off than usual the column's next values are since then
 
 
 class Scores(NamedTuple):
-    """Of episodes: mean surprise, and mean squared surprise, of every column of state and of the reward."""
+    """Of episodes: means over steps, for every column of state and the reward."""
 
-    side: np.ndarray  # [..., S + 1]
-    size: np.ndarray  # [..., S + 1]
+    side: np.ndarray  # [..., S + 1]  surprise, at most FAR
+    size: np.ndarray  # [..., S + 1]  its square
+    nats: np.ndarray  # [..., S + 1]  log(1 + squared surprise), whatever it is: tells far from very far
 
 
 @jax.jit
@@ -56,7 +69,7 @@ def _surprise(posterior: Posterior, memory: Memory, rows: Transition) -> Array:
     target = jnp.concatenate([rows.next_obs - rows.obs, rows.reward[:, None]], -1)
     off = target - means.mean(0)
     beyond = jnp.sign(off) * jnp.maximum(jnp.abs(off) - 2 * jnp.sqrt(doubt), 0.0)
-    return jnp.clip(beyond / jnp.sqrt(chance + doubt + 1e-12), -FAR, FAR)
+    return beyond / jnp.sqrt(chance + doubt + 1e-12)
 
 
 def surprise(posterior: Posterior, data: Dataset) -> np.ndarray:
@@ -75,7 +88,8 @@ def scores(surprises: np.ndarray, episode: np.ndarray) -> Scores:
     at = np.cumsum(np.r_[False, episode[1:] != episode[:-1]])
     count = np.bincount(at)[:, None]
     mean = lambda x: np.stack([np.bincount(at, column) for column in x.T], -1) / count
-    return Scores(mean(surprises), mean(np.square(surprises)))
+    held = np.clip(surprises, -FAR, FAR)
+    return Scores(mean(held), mean(np.square(held)), mean(np.log1p(np.square(surprises))))
 
 
 class Usual(NamedTuple):
@@ -111,6 +125,7 @@ class ColumnWatch:
         self.bets = [[self._bet(kind, i) for i in range(len(self.names))] for kind in range(2)]
         self.begins = [Both(-LEVEL, LEVEL) for _ in self.names[:-1]]
         self.history: list[list[float]] = []
+        self.beyond: list[np.ndarray] = []  # of every episode: nats per step beyond the usual [S + 1]
         self.alarms: dict[tuple[int, int], Alarm] = {}
         self.count = 0
 
@@ -138,7 +153,7 @@ class ColumnWatch:
         episode = np.asarray(rows.episode)[: rows.rows]
         each, alarms = scores(surprise(self.posterior, rows), episode), []
         for i, unit in enumerate(runs(episode)):
-            alarms += self.take(Scores(each.side[i], each.size[i]), np.asarray(rows.steps.obs)[unit[0]])
+            alarms += self.take(Scores(*(score[i] for score in each)), np.asarray(rows.steps.obs)[unit[0]])
         return alarms
 
     def take(self, episode: Scores, start: np.ndarray) -> list[Alarm]:
@@ -146,15 +161,16 @@ class ColumnWatch:
         self.count += 1
         before = set(self.alarms)
         now = np.zeros((3, len(self.names)))
-        for kind, score in enumerate(episode):
+        self.beyond.append(episode.nats - self.usual[2].high)
+        for kind, score in enumerate((episode.side, episode.size)):
             for i, x in enumerate(score):
                 low, high, spread = (each[i] for each in self.usual[kind])
                 unit = self._unit((high - low) / 2, spread)
                 now[kind, i] = self.bets[kind][i].update((x - (low + high) / 2) / unit)
                 self._raise(kind, i, self.bets[kind][i])
         for i, bet in enumerate(self.begins):
-            now[2, i] = bet.update(2 * self.rank(i, float(start[i])) - 1)
-            self._raise(2, i, bet)
+            now[START, i] = bet.update(2 * self.rank(i, float(start[i])) - 1)
+            self._raise(START, i, bet)
         self.history.append(now.max(0).tolist())
         return [self.alarms[key] for key in self.alarms if key not in before]
 
@@ -167,14 +183,29 @@ class ColumnWatch:
     def _raise(self, kind: int, column: int, bet: Both) -> None:
         due = np.log(3 * len(self.names) / ERROR)
         if bet.peak >= due and (kind, column) not in self.alarms:
-            what = ("is off to one side", "is off either way", "starts elsewhere")[kind]
-            self.alarms[kind, column] = Alarm(self.names[column], what, bet.since, self.count, bet.peak)
+            nats = self._nats(column, bet.since)
+            self.alarms[kind, column] = Alarm(
+                self.names[column], WHAT[kind], bet.since, self.count, bet.peak, nats
+            )
+
+    def _nats(self, column: int, since: int) -> float:
+        return float(np.mean([each[column] for each in self.beyond[since:]]))
+
+    @property
+    def ranked(self) -> list[Alarm]:
+        """All alarms as they stand now, those of the column that most likely changed first."""
+
+        def order(item: tuple[tuple[int, int], Alarm]) -> tuple[bool, float]:
+            (kind, column), alarm = item
+            return (kind != START, -self.begins[column].peak if kind == START else -alarm.nats)
+
+        now = {at: alarm._replace(nats=self._nats(at[1], alarm.since)) for at, alarm in self.alarms.items()}
+        return [alarm for _, alarm in sorted(now.items(), key=order)]
 
     @property
     def named(self) -> Alarm | None:
-        """The alarm with most evidence, a start's first: what is wrong at the start is the sensor's."""
-        order = sorted(self.alarms.items(), key=lambda item: (item[0][0] != 2, item[1].seen, -item[1].evidence))
-        return order[0][1] if order else None
+        """The alarm of the column that most likely changed."""
+        return next(iter(self.ranked), None)
 
 
 def world_scores(key: Key, policy: Policy, posterior: Posterior) -> Scores:

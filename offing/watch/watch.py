@@ -29,7 +29,7 @@ class Watched:
     word: str  # KEEP, STOP or NOT-YET
     standing: Standing
     promise: Promise
-    alarms: tuple[Alarm, ...]  # columns whose next values or starts are no longer what was learned
+    alarms: tuple[Alarm, ...]  # columns no longer as learned, the one that most likely changed first
     outside: float  # share of recent steps where the log never was
     promised_outside: float  # the same share of the steps that were imagined
     other_actions: float  # share of steps whose action is not what the policy does
@@ -52,6 +52,10 @@ class Watched:
             f"column {alarm.column!r} {alarm.what} since about episode {alarm.since + 1} (noticed at {alarm.seen})"
             for alarm in self.alarms
         ] or ["no column has changed, as far as can be told"]
+        if len({alarm.column for alarm in self.alarms}) > 1:
+            lines.append(
+                f"{self.alarms[0].column!r} is the column that most likely changed; others may follow from it"
+            )
         if self.outside > max(2 * self.promised_outside, 0.05):
             lines.append(f"{self.outside:.0%} of recent steps are where the log never was; imagined were fewer")
         if self.other_actions > 0.01:
@@ -139,7 +143,7 @@ class Watch:
             word=self.earning.word,
             standing=self.earning.standing,
             promise=self.earning.promise,
-            alarms=tuple(sorted(self.columns.alarms.values(), key=lambda alarm: -alarm.evidence)),
+            alarms=tuple(self.columns.ranked),
             outside=away,
             promised_outside=self.promised_outside,
             other_actions=self.others / max(self.steps, 1),
