@@ -5,9 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from offing import load
 from offing.data import Split
 from offing.posterior import _calibrate, _history, _kinds, _world
-from offing.posterior._world import supported
+from offing.posterior._kinds import ending_edges
+from offing.posterior._world import Support, supported
 from offing.posterior.models import ensemble
 from offing.posterior.walk import Place, fixed
 from offing.types import Box, Dataset, Posterior, Task, Transition
@@ -212,16 +214,47 @@ def test_what_leaves_the_log_is_held_and_said(drawn, mixed):
     support = jax.tree.map(lambda leaf: leaf[0], worlds.theta.support)
     width = np.asarray(support.high - support.low)[:-1]
     inside = jnp.asarray(mixed.steps.obs[:3])
-    held, out = supported(support, inside)
+    held, out, over = supported(support, inside)
     np.testing.assert_array_equal(held, inside)
     assert not out.any()
     beyond = inside.at[1, 6].set(support.high[6] + 0.2 * width[6])
-    held, out = supported(support, beyond)
+    held, out, over = supported(support, beyond)
     assert out.tolist() == [False, True, False]
     assert held[1, 6] == pytest.approx(float(support.high[6] + 0.1 * width[6]), rel=1e-5)
-    free, out = supported(support._replace(margin=jnp.asarray(jnp.inf)), beyond)
+    free, out, over = supported(support._replace(margin=jnp.asarray(jnp.inf)), beyond)
     np.testing.assert_array_equal(free, beyond)
     assert not out.any()
+    assert not over.any()
+
+
+def test_beyond_an_edge_where_episodes_end_a_state_has_ended_and_not_left_the_log():
+    support = Support(
+        jnp.zeros(3), jnp.ones(3), jnp.asarray(0.1), jnp.asarray([[0.0, 0.0], [1.0, 0.0]])
+    )  # the first column ends at its top
+    states = jnp.asarray([[0.5, 0.5], [1.5, 0.5], [-0.5, 0.5], [1.5, 1.5], [0.5, 1.5]])
+    held, out, over = supported(support, states)
+    assert over.tolist() == [False, True, False, False, False]
+    assert out.tolist() == [False, False, True, True, True]
+    np.testing.assert_allclose(held[1], [1.1, 0.5])
+    free = supported(support, states, exogenous=(1,))
+    assert free.over.tolist() == [False, True, False, True, False]
+
+
+def test_edges_at_which_episodes_end_are_seen_and_others_are_not():
+    """A goal on the right; a wall on the left; nothing of the second column ends anything."""
+    rng = np.random.default_rng(0)
+    obs = rng.uniform(0, 1, (400, 2)).astype(np.float32)
+    after = np.stack([np.maximum(obs[:, 0] + rng.normal(0, 0.05, 400), 0), obs[:, 1]], 1).astype(np.float32)
+    goal = after[:, 0] > 0.95
+    log = load(
+        {"obs": obs, "next_obs": after, "action": rng.normal(size=(400, 1)), "reward": np.zeros(400)}
+        | {"terminated": goal, "truncated": np.arange(400) % 10 == 9, "action_low": -3.0, "action_high": 3.0}
+    )
+    assert ending_edges(log.data).tolist() == [[0, 0], [1, 0]]
+    none = log.data._replace(steps=log.data.steps._replace(done=np.zeros(400, np.float32)))
+    assert not ending_edges(none).any()
+    every = log.data._replace(steps=log.data.steps._replace(done=np.ones(400, np.float32)))
+    assert not ending_edges(every).any()  # episodes of one step end anywhere
 
 
 # ---- ends

@@ -25,6 +25,7 @@ FEW = 8  # values of a column that takes no others
 TIMES = 25  # rows to a value, at least: in a short log every column takes few
 OFTEN = 0.05  # share of rows at one value, from which on a column has a gate; and of rows elsewhere
 TIES = 3  # rows that share the very largest or smallest value of a column: it stops there, and is a wall
+BY_CHANCE = 1e-3  # probability that all of the rows nearest to an edge ended, if ends had nothing to do with it
 STAYS, USUAL = "stays", "usual"
 
 
@@ -213,3 +214,18 @@ def stops(after: np.ndarray) -> np.ndarray:
     many = lambda edge: np.sum(after == edge, 0) >= TIES
     walls = [np.where(many(low), low, -np.inf), np.where(many(high), high, np.inf)]
     return np.stack(walls).astype(np.float32)
+
+
+def ending_edges(data: Dataset) -> np.ndarray:
+    """At which edges of the log's range episodes end [2, S], low and high: 1 or 0.
+
+    Nobody has been beyond, and those who came nearest all ended there: as many as would hardly do so by chance.
+    """
+    rows = data.rows
+    after, done = np.asarray(data.steps.next_obs)[:rows], np.asarray(data.steps.done)[:rows] > 0
+    share = max(float(done.mean()), 1.0 / rows)
+    nearest = max(TIES, int(np.ceil(np.log(BY_CHANCE) / np.log(share)))) if share < 1 else rows + 1
+    if done.sum() < nearest:
+        return np.zeros((2, after.shape[1]), np.float32)
+    order = np.argsort(after, 0, kind="stable")
+    return np.stack([done[order[:nearest]].all(0), done[order[-nearest:]].all(0)]).astype(np.float32)

@@ -13,7 +13,8 @@ how much of the squared residual is chance, column by column (`pil.evidence`); t
 that the worlds show by differing.
 
 An episode has left what the log supports where a world expects it to: its mean lies beyond the log's range. What
-chance alone carries there, an outlier or a level that wanders, is held at the edge and no reason to stop.
+chance alone carries there, an outlier or a level that wanders, is held at the edge and no reason to stop. And where
+the log's range ends because episodes did, at a limit or a goal, a state beyond has ended as those did.
 """
 
 from __future__ import annotations
@@ -66,6 +67,7 @@ class Support(NamedTuple):
     low: Array  # [S + 1]  of observations and rewards
     high: Array
     margin: Array  # []  widths of that range by which a state may leave it
+    ends: Array  # [2, S]  1 where the log's own range ends because episodes do: a limit, or a goal
 
 
 class Theta(NamedTuple):
@@ -199,11 +201,11 @@ class Sample:
             jnp.clip(obs + state.mean + chance, *theta.values.walls),
             obs,
         )
-        held = supported(theta.support, drawn(state.std * z[..., :-1]))[0]
-        out = supported(theta.support, drawn(jnp.zeros(())), kinds.exogenous)[1]
+        held = supported(theta.support, drawn(state.std * z[..., :-1])).held
+        out, over = supported(theta.support, drawn(jnp.zeros(())), kinds.exogenous)[1:]
         next_obs = world.write(theta, held)
         held = world.read(theta, next_obs)
-        ended = self._ended(k3, theta, x, (seen, next_obs), action, held) | (out & self.terminates)
+        ended = self._ended(k3, theta, x, (seen, next_obs), action, held) | ((out | over) & self.terminates)
         reward, clipped = self._reward(theta, x, obs, held, ended, z[..., -1:], u[..., block.ways :])
         reward = jnp.where(out, theta.support.low[-1], reward)
         if isinstance(memory, Memory) and isinstance(theta.innovate, Innovate):
@@ -258,8 +260,16 @@ def of_reward(kinds: Kinds, values: Values) -> Values:
     return values._replace(usual=values.usual[len(state.gates) :], levels=values.levels[len(state.choices) :])
 
 
-def supported(support: Support, state: Array, exogenous: tuple[int, ...] = ()) -> tuple[Array, Array]:
-    """The state held to what the log supports, and whether it had to be.
+class Supported(NamedTuple):
+    """A state against what the log supports."""
+
+    held: Array  # [..., S]  the state, held to it
+    out: Array  # [...]  whether it had to be
+    over: Array  # [...]  whether it left where episodes of the log ended, and nowhere else: it is then at an end
+
+
+def supported(support: Support, state: Array, exogenous: tuple[int, ...] = ()) -> Supported:
+    """The state against what the log supports.
 
     Columns that no action changes go where they would have gone anyway: a policy that is there when they leave the
     log's range has not left the log.
@@ -267,7 +277,11 @@ def supported(support: Support, state: Array, exogenous: tuple[int, ...] = ()) -
     low, high = support.low[:-1], support.high[:-1]
     margin = jnp.where(jnp.isinf(support.margin), jnp.inf, support.margin * (high - low))
     held = jnp.clip(state, low - margin, high + margin)
-    return held, jnp.any((held != state) & ~np.isin(np.arange(low.shape[-1]), exogenous), -1)
+    counts = ~np.isin(np.arange(low.shape[-1]), exogenous)
+    below, above = (held > state) & counts, (held < state) & counts
+    left = jnp.any(below | above, -1)
+    lost = jnp.any((below & (support.ends[0] == 0)) | (above & (support.ends[1] == 0)), -1)
+    return Supported(held, lost, left & ~lost)
 
 
 # ---- moments
