@@ -12,7 +12,7 @@ LEAST = 100  # rows: with fewer nothing can be said
 COPIES = 0.05  # share of the rows that may be copies of others
 JUMPS = 0.001  # share of the steps that may be jumps
 OTHER = 0.2  # share of the steps of time that may have another length than the usual one
-TOUCHED = 0.05  # of what the state leaves open: so much told by the action is no accident
+TOUCHED = 0.05  # of what the state leaves open: so much explained by the action is no accident
 
 
 def warnings(facts: Facts) -> Iterator[str]:

@@ -42,12 +42,12 @@ def renamed(given: Mapping[str, Any], schema: Schema, name: str) -> tuple[dict[s
     columns |= schema.settings()
     notes: list[str] = []
     if schema.discrete is not None and "action" in columns:
-        columns["action"], more = as_said(_array(columns, "action", name), schema, columns, notes)
+        columns["action"], more = actions_by_schema(_array(columns, "action", name), schema, columns, notes)
         columns = {**more, **columns}
     return columns, notes
 
 
-def as_said(
+def actions_by_schema(
     action: np.ndarray, schema: Schema, settings: dict[str, Any], notes: list[str]
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Actions as the schema has them: amounts as floats; of choices, how many there are if nothing says."""
@@ -213,12 +213,12 @@ def _shaped(given: Mapping[str, Any], name: str, schema: Schema) -> Log:
     return log._replace(notes=(*reasons, *log.notes))
 
 
-def _kept_horizon(horizon: int, said: bool, episode: np.ndarray, keep: np.ndarray, notes: list[str]) -> int:
+def _kept_horizon(horizon: int, stated: bool, episode: np.ndarray, keep: np.ndarray, notes: list[str]) -> int:
     """The horizon once rows without a next one are gone: episodes that lost their last one are still whole."""
     before, after = (int(np.unique(part, return_counts=True)[1].max()) for part in (episode, episode[keep]))
     if horizon > before or after >= horizon:
         return horizon
-    if said:
+    if stated:
         notes.append(
             f"horizon: {after}, not {horizon}, since the last row of each episode has nothing that follows"
         )
@@ -415,9 +415,9 @@ def _starts(
 
 
 def _constant(obs: np.ndarray, action: np.ndarray, reward: np.ndarray) -> list[tuple[str, str]]:
-    found = [("obs", f"[{i}]") for i in np.flatnonzero(np.ptp(obs, axis=0) == 0)]
-    found += [("action", f"[{i}]") for i in np.flatnonzero(np.ptp(action, axis=0) == 0)]
-    return found + ([("reward", "")] if np.ptp(reward) == 0 else [])
+    constant = [("obs", f"[{i}]") for i in np.flatnonzero(np.ptp(obs, axis=0) == 0)]
+    constant += [("action", f"[{i}]") for i in np.flatnonzero(np.ptp(action, axis=0) == 0)]
+    return constant + ([("reward", "")] if np.ptp(reward) == 0 else [])
 
 
 def _scalar(columns: Mapping[str, Any], key: str, name: str, default: Any, whole: bool = False) -> Any:
@@ -438,7 +438,7 @@ def _columns(request: Request) -> dict[str, np.ndarray]:
 
 
 def _load(request: Request) -> Log:
-    assert isinstance(request.what, Mapping)  # `takes` said so
+    assert isinstance(request.what, Mapping)  # as `takes` checked
     return from_arrays(request.what, schema=request.schema)
 
 

@@ -148,10 +148,10 @@ def _seen(kind: Any) -> Any:
 
 def _cell(path: Path, text: str, names: list[str], form: Form) -> str:
     """Where a cell is that could not be read as a number, in our words: the column is read again, as text."""
-    found = re.search(r"In CSV column #(\d+): ", text)
-    if not found or int(found[1]) >= len(names):
+    column = re.search(r"In CSV column #(\d+): ", text)
+    if not column or int(column[1]) >= len(names):
         return f": {reason(ValueError(text))}"
-    name, first = names[int(found[1])], 0
+    name, first = names[int(column[1])], 0
     converting = csv.ConvertOptions(include_columns=[name], column_types={name: pa.string()})
     with _stream(path) as raw, csv.open_csv(raw, form.read, form.parse, converting) as file:
         for piece in file:
