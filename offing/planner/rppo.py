@@ -245,8 +245,8 @@ def learn(
 def loss(net: Net, hypers: Hypers, b: Segment, memory: Memory, actions: Box | Discrete) -> tuple[Array, None]:
     """PPO's clipped objective on a minibatch of segments, turned round to be descended."""
     out = _memory.sweep(net.core, memory, jnp.tanh(dense(net.embed, b.x)), b.start)
-    said, value = speak(net, out)
-    logp, entropy = log_prob(net, said, b.raw, actions)
+    head, value = speak(net, out)
+    logp, entropy = log_prob(net, head, b.raw, actions)
     burn = hypers.burn_in if net.core else 0.0
     warm = (jnp.arange(b.logp.shape[0]) >= burn * b.logp.shape[0]).astype(jnp.float32)[:, None]
     mean = lambda a: jnp.sum(a * warm) / (jnp.sum(warm) * a.shape[1])
@@ -258,7 +258,7 @@ def loss(net: Net, hypers: Hypers, b: Segment, memory: Memory, actions: Box | Di
     miss = mean(jnp.square(value - b.target))
     if isinstance(b.guide, tuple):
         return -mean(each) + hypers.value_weight * miss - hypers.entropy * mean(entropy), None
-    far = divergence(b.guide, distribution(net, said), actions)
+    far = divergence(b.guide, distribution(net, head), actions)
     gain = mean(each * b.weight) - hypers.near * mean(far)
     return -gain + hypers.value_weight * miss - hypers.entropy * mean(entropy), None
 
@@ -300,12 +300,12 @@ def variants(settings: Sequence[Hypers]) -> list[Hypers]:
     """The settings as they are, and for every shape among them: begun at the guide, held near it loosely and
     tightly with more weight on bad worlds, and begun along the log with nets of its own.
     """
-    found = list(settings)
+    widened = list(settings)
     for group in groups(settings):
         base = max(group.settings, key=lambda s: (s.discount, -s.lr))
         begun = replace(base, begun=1.0, along=0.25)
-        found += [begun, replace(begun, near=0.1), replace(begun, near=1.0, risk=0.5), replace(base, along=0.5)]
-    return list(dict.fromkeys(found))
+        widened += [begun, replace(begun, near=0.1), replace(begun, near=1.0, risk=0.5), replace(base, along=0.5)]
+    return list(dict.fromkeys(widened))
 
 
 def label(setting: Hypers) -> str:
