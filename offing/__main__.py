@@ -186,7 +186,7 @@ def play(command: Play) -> int:
         task, width = task_of(command.env)
         policy = policies.resolve(str(command.policy), task, width, results.finished_policy)
     else:
-        (policy, task), report = results.load_policy(command.folder), results.found(command.folder)
+        (policy, task), report = results.load_policy(command.folder), results.read_result(command.folder)
         earned = None if report is None else report.returns
     with Bar(not command.quiet, lines=True) as bar:
         played = run(policy, task, command.env, command.episodes, command.seed, command.sampled, bar)
@@ -336,7 +336,7 @@ def _learned_from(command: Watch | Explain) -> Log:
     from .report.reports import SorelReport
     from .types import BadInput
 
-    report = results.found(command.folder)
+    report = results.read_result(command.folder)
     if report is None:
         raise BadInput(f"{command.folder}: holds no finished result")
     root = os.environ.get("MINARI_DATASETS_PATH")

@@ -29,7 +29,7 @@ from ..report.posterior_page import posterior_page
 from ..report.ranking import summary as ranking_words
 from ..report.ranking_page import order, ranking_page
 from ..report.reports import Facts, PosteriorReport, Predicted, SorelReport, TorelReport
-from ..report.results import PAGE, estimate_of, found
+from ..report.results import PAGE, estimate_of, read_result
 from ..report.results import summary as sorel_words
 from ..report.store import RESULT as POSTERIOR
 from ..report.store import Table, finished, frame, load_posterior, posterior_report, save_posterior, unpack, write
@@ -273,7 +273,7 @@ def with_log(result: WithLog | None, log: Log) -> WithLog | None:
 
 def read_sorel(folder: Path) -> SorelResult | None:
     """The result that SOReL left in a folder, or None if there is none."""
-    report = found(folder)
+    report = read_result(folder)
     if report is None:
         return None
     if not isinstance(report, SorelReport):
@@ -283,7 +283,7 @@ def read_sorel(folder: Path) -> SorelResult | None:
 
 def read_torel(folder: Path) -> TorelResult | None:
     """The result that TOReL left in a folder, or None if there is none."""
-    report = found(folder)
+    report = read_result(folder)
     if report is None:
         return None
     if not isinstance(report, TorelReport):
@@ -293,7 +293,7 @@ def read_torel(folder: Path) -> TorelResult | None:
 
 def read_finished(folder: Path) -> SorelResult | TorelResult:
     """The result that SOReL or TOReL left in a folder; BadInput if there is none."""
-    report = found(folder)
+    report = read_result(folder)
     if report is None:
         raise BadInput(f"{folder}: holds no finished result")
     kind = SorelResult if isinstance(report, SorelReport) else TorelResult

@@ -17,7 +17,7 @@ from ..progress import Bar
 from ..report.actor import Actor
 from ..report.changes import Changes
 from ..report.reports import SorelReport
-from ..report.results import found, promise_of, save_result, sorel_report
+from ..report.results import promise_of, read_result, save_result, sorel_report
 from ..report.store import identity
 from ..report.verdict import verdict
 from ..tune.portfolio import Portfolio, portfolio
@@ -51,7 +51,7 @@ class Planning(How):
         """The earlier run that was named; BadInput unless it learned from the first part of the log."""
         if self.before is None:
             return None
-        report = found(Path(self.before))
+        report = read_result(Path(self.before))
         if not isinstance(report, SorelReport):
             raise BadInput(f"--before {self.before}: holds no finished result of sorel")
         if not log.parts:

@@ -21,16 +21,16 @@ METHOD_COLOURS = (BLUE, ORANGE, "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 MARKS = "osD^vPX"
 
 
-def policies(found: Evaluation) -> str | None:
+def policies(evaluation: Evaluation) -> str | None:
     """All policies in one picture: each one's return by the worlds, and by every method its discounted value."""
-    names = list(found.estimates)
+    names = list(evaluation.estimates)
     if len(names) < 2:
         return None
-    order = sorted(names, key=lambda name: -np.nan_to_num(found.earns(name).median, nan=-np.inf))
-    earned = figures.drawable([(found.earns(n).median, *found.earns(n).interval) for n in order])
-    methods = list(dict.fromkeys(method for name in order for method in found.estimates[name]))
-    values = {m: figures.drawable([_median(found, name, m) for name in order]) for m in methods}
-    at, logged = np.arange(len(order)), float(figures.drawable([found.behaviour.mean])[0])
+    order = sorted(names, key=lambda name: -np.nan_to_num(evaluation.earns(name).median, nan=-np.inf))
+    earned = figures.drawable([(evaluation.earns(n).median, *evaluation.earns(n).interval) for n in order])
+    methods = list(dict.fromkeys(method for name in order for method in evaluation.estimates[name]))
+    values = {m: figures.drawable([_median(evaluation, name, m) for name in order]) for m in methods}
+    at, logged = np.arange(len(order)), float(figures.drawable([evaluation.behaviour.mean])[0])
 
     def paint(figure: Figure) -> None:
         left, right = figure.subplots(1, 2, sharey=True)
@@ -55,8 +55,8 @@ def policies(found: Evaluation) -> str | None:
     return figures.svg("policies", "Return and value of every policy", 720, 130 + 22 * len(at), paint)
 
 
-def _median(found: Evaluation, name: str, method: str) -> float:
-    one = found.estimates[name].get(method)
+def _median(evaluation: Evaluation, name: str, method: str) -> float:
+    one = evaluation.estimates[name].get(method)
     return float("nan") if one is None else one.median
 
 
@@ -64,9 +64,9 @@ def _short(name: str, most: int = 28) -> str:
     return name if len(name) <= most else f"…{name[-(most - 1) :]}"
 
 
-def methods(found: Evaluation, name: str) -> str:
+def methods(evaluation: Evaluation, name: str) -> str:
     """One policy's discounted value by every method, with intervals; the worlds' interval as a band."""
-    rows = list(found.estimates[name].items())
+    rows = list(evaluation.estimates[name].items())
     middle = figures.drawable([one.median for _, one in rows])
     ends = figures.drawable([one.interval for _, one in rows]).reshape(-1, 2)
     at = np.arange(len(rows))
@@ -90,11 +90,11 @@ def methods(found: Evaluation, name: str) -> str:
     return figures.svg("methods", f"Value of {name} by method", 520, 90 + 28 * len(at), paint)
 
 
-def past(found: Evaluation) -> str | None:
+def past(evaluation: Evaluation) -> str | None:
     """What blocks of the log earned, against what was predicted of them."""
-    if isinstance(found.backtest, LeftOut) or not found.backtest.blocks:
+    if isinstance(evaluation.backtest, LeftOut) or not evaluation.backtest.blocks:
         return None
-    blocks = found.backtest.blocks
+    blocks = evaluation.backtest.blocks
     logged = figures.drawable([block.logged for block in blocks])
     middle = figures.drawable([block.predicted for block in blocks])
     ends = figures.drawable([block.interval for block in blocks]).reshape(-1, 2)
@@ -114,9 +114,9 @@ def past(found: Evaluation) -> str | None:
     return figures.svg("past", "Predicted against logged returns of the log's own behaviour", 350, 290, paint)
 
 
-def far(found: Evaluation) -> str | None:
+def far(evaluation: Evaluation) -> str | None:
     """Error and spread of the worlds by steps ahead."""
-    curve = found.horizon
+    curve = evaluation.horizon
     if curve is None or isinstance(curve, LeftOut):
         return None
     steps, error, spread = (figures.drawable(each) for each in (curve.steps, curve.error, curve.spread))
@@ -139,21 +139,21 @@ def far(found: Evaluation) -> str | None:
     return figures.svg("far", "Error and spread of the worlds by steps ahead", 350, 290, paint)
 
 
-def loss(found: Evaluation) -> str | None:
+def loss(evaluation: Evaluation) -> str | None:
     """PIL against rows, and the law that it follows; dashed where nothing was seen."""
-    if isinstance(found.more_data, LeftOut):
+    if isinstance(evaluation.more_data, LeftOut):
         return None
-    points, fitted = found.more_data.points, found.more_data.law
+    points, fitted = evaluation.more_data.points, evaluation.more_data.law
     rows, seen = figures.drawable([(point.rows, point.pil) for point in points]).reshape(-1, 2).T
     law = lambda n: fitted.slope / n + fitted.floor
     return _against_rows("loss", "PIL against rows", "PIL, nats per step", rows, seen, law)
 
 
-def width(found: Evaluation, name: str) -> str | None:
+def width(evaluation: Evaluation, name: str) -> str | None:
     """Half-width of a policy's interval against rows, and its law; dashed where nothing was seen."""
-    if isinstance(found.more_data, LeftOut):
+    if isinstance(evaluation.more_data, LeftOut):
         return None
-    width = found.more_data.widths[name]
+    width = evaluation.more_data.widths[name]
     if isinstance(width, LeftOut):
         return None
     rows, seen = figures.drawable([(point.rows, point.half_width) for point in width.points]).reshape(-1, 2).T

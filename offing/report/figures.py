@@ -70,7 +70,7 @@ def svg(name: str, title: str, width: int, height: int, paint: Callable[[Figure]
     text = re.sub(r"<!--.*?-->\s*|<metadata>.*?</metadata>\s*", "", text[text.index("<svg") :], flags=re.DOTALL)
     body = text[text.index(">") + 1 :].replace("xlink:href", "href")
     used = set(re.findall(r"#([\w-]+)", body))
-    body = re.sub(r' id="([\w.-]+)"', lambda found: found[0] if found[1] in used else "", body)
+    body = re.sub(r' id="([\w.-]+)"', lambda match: match[0] if match[1] in used else "", body)
     for colour, variable in VARIABLES.items():
         body = body.replace(colour, f"var(--{variable}, {colour})")
     label = html.escape(title)

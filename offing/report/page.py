@@ -88,9 +88,9 @@ class Shown(TypedDict):
     missing: list[str]
 
 
-def pictures(asked: Mapping[str, Draw]) -> Shown:
+def pictures(drawings: Mapping[str, Draw]) -> Shown:
     """The pictures that can be drawn, and sentences on those that cannot: a page stands without them."""
-    drawn = draw_all(asked)
+    drawn = draw_all(drawings)
     return {"pictures": {n: Markup(svg) for n, svg in drawn.pictures.items()}, "missing": drawn.sentences}
 
 
@@ -118,23 +118,23 @@ def sentences(result: SorelReport) -> list[str]:
     """The number with its interval, and what it is held against."""
     earned, logged, baseline = result.returns, result.behaviour, result.baseline
     low, high = earned.interval
-    said = [
+    lines = [
         f"In new episodes this policy will earn about {number(earned.median)} on average; "
         f"with {100 * earned.level:g}% probability between {number(low)} and {number(high)}."
     ]
     if logged.estimated:
-        said.append(
+        lines.append(
             f"The logged behaviour earned about {number(logged.mean)}, estimated from what a step earns, "
             "since the log has too few whole episodes."
         )
     else:
-        said.append(f"The logged behaviour earned {number(logged.mean)}.")
+        lines.append(f"The logged behaviour earned {number(logged.mean)}.")
     if baseline is not None:
         what = "that" if baseline == logged.mean else f"the baseline of {number(baseline)}"
-        said.append(f"The policy earns more than {what} with probability {percent(result.probability)}.")
+        lines.append(f"The policy earns more than {what} with probability {percent(result.probability)}.")
     if result.promise == "ranking":
-        said.append("An estimate of this kind ranks policies; it does not promise what they earn.")
-    return said
+        lines.append("An estimate of this kind ranks policies; it does not promise what they earn.")
+    return lines
 
 
 def _worlds_table(posterior: ChosenWorlds) -> Table:

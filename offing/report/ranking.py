@@ -119,7 +119,7 @@ def summary(report: TorelReport, out: Path | None = None) -> list[str]:
     others, (low, high) = len(report.indistinguishable), gained.interval
     setting = ", ".join(f"{k} {shown(v)}" for k, v in best.setting.items())
     planners = ", ".join(dict.fromkeys(trial.planner for trial in report.trials))
-    said = [
+    lines = [
         f"{report.data}: {report.rows:,} rows, seed {report.seed}, {len(report.trials)} trials of {planners} "
         f"({report.space}), {report.seconds:.0f} s",
         f"PIL {loss.total:.3g} nats per step = error {loss.error:.3g} + spread {loss.spread:.3g}: {loss.word}",
@@ -128,12 +128,12 @@ def summary(report: TorelReport, out: Path | None = None) -> list[str]:
         f"{report.behaviour.mean:,.1f}",
     ]
     if others:
-        said.append(f"{others} other trials cannot be told apart from it offline: their intervals overlap its own")
+        lines.append(f"{others} other trials are indistinguishable from it offline: their intervals overlap")
     if report.saved:
-        said.append(f"halving spared {report.saved:.0%} of all updates")
+        lines.append(f"halving spared {report.saved:.0%} of all updates")
     if report.select != "predictive":
-        said.append(f"ranked by {report.select}, for comparison; worlds were not asked")
-    said += [f"note: {note}" for note in report.notes]
-    said.append("this ranks settings; it does not promise what they earn (for that: offing sorel)")
+        lines.append(f"ranked by {report.select}, for comparison; worlds were not asked")
+    lines += [f"note: {note}" for note in report.notes]
+    lines.append("this ranks settings; it does not promise what they earn (for that: offing sorel)")
     where = "" if out is None else f"{out / PAGE}  "
-    return [*said, f"{where}online samples used: {report.online_samples}"]
+    return [*lines, f"{where}online samples used: {report.online_samples}"]

@@ -1,4 +1,4 @@
-"""A ranking as one page: which setting comes first, which cannot be told from it, and what each one changes."""
+"""A ranking as one page: the first setting, those indistinguishable from it, and what each one changes."""
 
 from __future__ import annotations
 
@@ -64,18 +64,18 @@ def varied(trials: Sequence[TriedPolicy]) -> list[str]:
 
 def sentences(result: TorelReport) -> list[str]:
     """What came first, by how much, and what the number is good for."""
-    best, alike = result.trials[result.chosen], len(result.indistinguishable)
-    said = [
+    best, indistinguishable = result.trials[result.chosen], len(result.indistinguishable)
+    lines = [
         f"Of {len(result.trials)} trials this one earns most in worlds learned from the log: "
         f"{number(best.score)}, where the logged behaviour earned {number(result.behaviour.mean)}."
     ]
-    if alike:
-        others = "one other trial" if alike == 1 else f"{alike} other trials"
-        said.append(f"It cannot be told apart offline from {others}: their intervals overlap.")
+    if indistinguishable:
+        others = "one other trial" if indistinguishable == 1 else f"{indistinguishable} other trials"
+        lines.append(f"It is indistinguishable offline from {others}: their intervals overlap.")
     else:
-        said.append("No other setting's interval reaches it.")
-    said.append("This ranks settings. It does not promise what they earn, and never says GO.")
-    return said
+        lines.append("No other setting's interval reaches it.")
+    lines.append("This ranks settings. It does not promise what they earn, and never says GO.")
+    return lines
 
 
 def reasons(result: TorelReport) -> list[dict[str, str]]:

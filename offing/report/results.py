@@ -68,7 +68,7 @@ DOUBTS = {  # what makes an interval wide, by the names that `ValueEstimate.term
 }
 
 
-def found(out: Path) -> SorelReport | TorelReport | None:
+def read_result(out: Path) -> SorelReport | TorelReport | None:
     """The report of SOReL or TOReL in a folder, or None if there is none."""
     plain = read_json(out / RESULT)
     kind = TorelReport if isinstance(plain, dict) and plain.get("system") == "torel" else SorelReport
@@ -227,7 +227,7 @@ def kept_policy(out: Path) -> SavedPolicy | None:
     part = whole.get("policy") if isinstance(whole, dict) else None
     if isinstance(part, dict) and "arrays" in part:
         return from_json(SavedPolicy, {n: v for n, v in part.items() if n != "scores"}, f"{out / RESULT}.policy")
-    report = found(out)
+    report = read_result(out)
     return None if report is None else report.planned
 
 
@@ -258,6 +258,9 @@ def load_with_columns(out: str | os.PathLike[str]) -> tuple[Policy, Task, int, C
         return policy, task, kept.width, Columns() if kept.columns is None else Columns.from_json(kept.columns)
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         raise damaged from None
+
+
+found = read_result  # the name that `watch` still calls it by
 
 
 def summary(report: SorelReport, out: Path | None = None) -> list[str]:
