@@ -16,6 +16,7 @@ from ..value.support import CLIPPED, GUARDED, OUTSIDE, Support
 from ..wording import number, percent
 from . import figures
 from .drawing import Draw, draw_all
+from .labels import differing, shown
 from .reports import ChosenWorlds, SavedPolicy, SorelReport
 
 TONES = {"GO": "go", "NO-GO": "stop"}
@@ -140,13 +141,13 @@ def sentences(result: SorelReport) -> list[str]:
 def _worlds_table(posterior: ChosenWorlds) -> Table:
     """Scores come first: what a narrow screen cuts off is what was tried, not what came of it."""
     tried = posterior.settings
-    names = figures.differing([s.setting for s in tried])
+    names = differing([s.setting for s in tried])
     rows = [
         [
             *(number(x) for x in (s.error, s.spread, s.total)),
             _signed(s.imbalance),
             s.word,
-            *(figures.shown(s.setting.get(n)) for n in names),
+            *(shown(s.setting.get(n)) for n in names),
         ]
         for s in tried
     ]
@@ -155,13 +156,13 @@ def _worlds_table(posterior: ChosenWorlds) -> Table:
 
 def _plans_table(policy: SavedPolicy) -> Table:
     tried = policy.settings
-    names = figures.differing([s.setting for s in tried])
+    names = differing([s.setting for s in tried])
     rows = [
         [
             number(s.score),
             number(figures.at_round(s.own, s.best)),
             f"{s.best + 1} of {len(s.held)}" if s.held else "",
-            *(figures.shown(s.setting.get(n)) for n in names),
+            *(shown(s.setting.get(n)) for n in names),
         ]
         for s in tried
     ]
@@ -173,7 +174,7 @@ def _settled(choice: ChosenWorlds | SavedPolicy) -> str:
     """Every hyperparameter of the chosen setting, in a line."""
     setting = choice.settings[choice.chosen].setting
     plain = {n: v for n, v in setting.items() if not isinstance(v, (dict, list, tuple))}
-    return ", ".join(f"{_spaced(name)} {figures.shown(value)}" for name, value in plain.items())
+    return ", ".join(f"{_spaced(name)} {shown(value)}" for name, value in plain.items())
 
 
 def _doubts(result: SorelReport) -> list[list[str]]:

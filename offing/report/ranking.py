@@ -13,7 +13,7 @@ from ..data.columns import Columns
 from ..tune.systems import Ranking
 from ..tune.trials import Trial
 from ..wording import number
-from .figures import shown
+from .labels import shown
 from .ranking_page import order, ranking_page, varied
 from .reports import Facts, TorelReport, TriedPlan, TriedPolicy
 from .results import (

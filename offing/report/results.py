@@ -62,7 +62,7 @@ DOUBTS = {  # what makes an interval wide, by the names that `ValueEstimate.term
     "worlds": "the worlds disagree",
     "checks": "the worlds are surer than they are right",
     "starts": "the log shows few starts",
-    "gap": "the plan uses errors of its own worlds",
+    "gap": "the plan uses errors of its training worlds",
     "rare": "rare episodes were not imagined",
     "unknown": "episodes left what the log knows",
 }

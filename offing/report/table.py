@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from .figures import differing, shown
+from .labels import differing, shown
 from .reports import PosteriorReport
 
 NAMES = {"prior_scale": "prior", "bootstrap": "boot", "init_diversity": "diversity"}  # shorter, for a terminal
