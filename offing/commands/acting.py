@@ -120,7 +120,7 @@ def watch(command: Watch) -> int:
 
 def explain(command: Explain) -> int:
     from ..door.common import writable
-    from ..door.results import read_finished
+    from ..door.folder import read_finished
     from ..explain.page import PAGE, attach
     from ..report.results import PAGE as REPORT
 

@@ -26,7 +26,8 @@ from ..tune.systems import sorel as run_sorel
 from ..types import BadInput, WorldModel
 from ..version import __version__
 from .common import How, Options, Scale, Source, facts, known, model_of, probability, resumed
-from .results import PathLike, SorelResult, read_sorel, with_log
+from .folder import read_sorel, with_log
+from .results import PathLike, SorelResult
 
 
 class PlanOptions(Options, total=False):

@@ -11,7 +11,8 @@ from ...types import BadInput
 from ..dataset import Log
 from ..schema import QUESTION, Schema
 from . import size_of
-from .arrays import actions_by_schema, checked, from_arrays
+from ._checked import checked
+from .arrays import actions_by_schema, from_arrays
 
 BATCH = 2**16  # rows in a piece
 MOST = 2**31 - 1  # rows are counted in 32 bits
