@@ -94,10 +94,10 @@ def _of_columns(facts: Facts) -> Iterator[str]:
 
 def _of_rewards(facts: Facts) -> Iterator[str]:
     if facts.rewards.min == facts.rewards.max:
-        alike = (
+        effect = (
             ": all policies earn alike" if facts.ends == 0 else ", so only when episodes end tells policies apart"
         )
-        yield "every reward is the same" + alike
+        yield "every reward is the same" + effect
     leak = facts.leak
     if leak is None:
         return

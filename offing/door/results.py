@@ -45,7 +45,7 @@ class _Says:
     """What all results share: a few lines, a box in a notebook, JSON."""
 
     def lines(self) -> list[str]:
-        """What was found, in sentences."""
+        """The result in sentences."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

@@ -88,7 +88,7 @@ def _cells(one: ValueReport) -> tuple[str, str]:
 
 
 def summary(evaluation: Evaluation, out: Path) -> list[str]:
-    """What was found, in sentences; a sentence that cannot be made is left out."""
+    """The result in sentences; a sentence that cannot be made is left out."""
     parts: list[Callable[[], Sequence[str]]] = [
         lambda: words.run(evaluation),
         lambda: [s for name in evaluation.estimates for s in words.policy(evaluation, name)],

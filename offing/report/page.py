@@ -59,7 +59,7 @@ def page(result: SorelReport, episodes: np.ndarray) -> str:
             **pictures(_pictures(result, episodes)),
             worlds=_worlds_table(result.posterior),
             plans=_plans_table(result.planned),
-            chosen={"posterior": _settled(result.posterior), "policy": _settled(result.planned)},
+            chosen={"posterior": _chosen_words(result.posterior), "policy": _chosen_words(result.planned)},
             doubts=_doubts(result),
             support=support_rows(result.support),
             facts=_facts(result),
@@ -170,7 +170,7 @@ def _plans_table(policy: SavedPolicy) -> Table:
     return Table(head, rows, policy.chosen)
 
 
-def _settled(choice: ChosenWorlds | SavedPolicy) -> str:
+def _chosen_words(choice: ChosenWorlds | SavedPolicy) -> str:
     """Every hyperparameter of the chosen setting, in a line."""
     setting = choice.settings[choice.chosen].setting
     plain = {n: v for n, v in setting.items() if not isinstance(v, (dict, list, tuple))}

@@ -104,8 +104,8 @@ def trials_table(report: TorelReport, most: int = ROWS) -> Table:
         table.add_column(head, justify="left" if head in ("", "planner") else "right", no_wrap=True)
     for place, i in enumerate(order(report)[:most]):
         trial = report.trials[i]
-        alike = "indistinguishable" if i in report.indistinguishable else ""
-        mark = "chosen" if i == report.chosen else alike
+        rival = "indistinguishable" if i in report.indistinguishable else ""
+        mark = "chosen" if i == report.chosen else rival
         low, high = trial.interval
         cells = [shown(trial.setting[name]) if name in trial.setting else "" for name in names]
         reach = f"{number(low)} … {number(high)}"
@@ -114,7 +114,7 @@ def trials_table(report: TorelReport, most: int = ROWS) -> Table:
 
 
 def summary(report: TorelReport, out: Path | None = None) -> list[str]:
-    """What was found, in sentences."""
+    """The result in sentences."""
     gained, loss, best = report.returns, report.pil, report.trials[report.chosen]
     others, (low, high) = len(report.indistinguishable), gained.interval
     setting = ", ".join(f"{k} {shown(v)}" for k, v in best.setting.items())
@@ -132,7 +132,7 @@ def summary(report: TorelReport, out: Path | None = None) -> list[str]:
     if report.saved:
         lines.append(f"halving spared {report.saved:.0%} of all updates")
     if report.select != "predictive":
-        lines.append(f"ranked by {report.select}, for comparison; worlds were not asked")
+        lines.append(f"ranked by {report.select}, for comparison; worlds were not used")
     lines += [f"note: {note}" for note in report.notes]
     lines.append("this ranks settings; it does not promise what they earn (for that: offing sorel)")
     where = "" if out is None else f"{out / PAGE}  "

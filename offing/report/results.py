@@ -264,7 +264,7 @@ found = read_result  # the name that `watch` still calls it by
 
 
 def summary(report: SorelReport, out: Path | None = None) -> list[str]:
-    """What was found, in sentences, the verdict last."""
+    """The result in sentences, the verdict last."""
     gained, loss = report.returns, report.pil
     low, high = gained.interval
     tried = f"{len(report.posterior.settings)} worlds' and {len(report.planned.settings)} planners' settings"

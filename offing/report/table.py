@@ -29,7 +29,7 @@ def settings_table(report: PosteriorReport) -> Table:
 
 
 def summary(report: PosteriorReport, out: Path | None = None) -> list[str]:
-    """What was found, in sentences."""
+    """The result in sentences."""
     loss, bound = report.pil, report.pil.bound
     regret = "vacuous (Theorem 1 says nothing at this PIL and discount)"
     if bound is not None and not bound.vacuous:

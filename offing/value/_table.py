@@ -19,7 +19,7 @@ from ..types import Array, Dataset, Key, Memory, Policy, Seen, Task
 from ._foreign import is_foreign, on_host
 from ._view import alone
 
-BLOCK = 65_536  # observations that a policy is asked at, at once
+BLOCK = 65_536  # observations that a policy acts at, at once
 PROBES = 4  # rows that may share the first half of a hash
 SALTS = np.array([0x9E3779B9, 0x85EBCA6B], np.uint32)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ...types import BadInput, Box, Discrete
 from ..schema import QUESTION
@@ -13,7 +13,7 @@ from ..schema import QUESTION
 LARGEST = np.float32(1e12)  # beyond this a float32 measurement has no square that can be trusted
 
 
-def array_of(columns: Mapping[str, Any], column: str, name: str) -> np.ndarray:
+def array_of(columns: Mapping[str, ArrayLike], column: str, name: str) -> np.ndarray:
     """The column as an array; BadInput if its rows differ in length."""
     try:
         return np.asarray(columns[column])
@@ -21,7 +21,7 @@ def array_of(columns: Mapping[str, Any], column: str, name: str) -> np.ndarray:
         raise BadInput(f"{name}, column '{column}': rows of different lengths") from None
 
 
-def numbers(columns: Mapping[str, Any], column: str, name: str, rows: int | None = None) -> np.ndarray:
+def numbers(columns: Mapping[str, ArrayLike], column: str, name: str, rows: int | None = None) -> np.ndarray:
     """The column as finite float32 of moderate size, or BadInput with the first row that is not."""
     array = array_of(columns, column, name)
     if array.dtype.kind not in "fiub":
@@ -50,7 +50,7 @@ def checked(array: np.ndarray, column: str, name: str, first: int = 0) -> None:
             )
 
 
-def flags(columns: Mapping[str, Any], column: str, name: str, rows: int) -> np.ndarray:
+def flags(columns: Mapping[str, ArrayLike], column: str, name: str, rows: int) -> np.ndarray:
     """A column of 0 and 1 as booleans [N]; all False if it is not there."""
     if column not in columns:
         return np.zeros(rows, bool)
@@ -65,7 +65,7 @@ def flags(columns: Mapping[str, Any], column: str, name: str, rows: int) -> np.n
     return array.astype(bool)
 
 
-def whole_numbers(columns: Mapping[str, Any], column: str, name: str, rows: int) -> np.ndarray | None:
+def whole_numbers(columns: Mapping[str, ArrayLike], column: str, name: str, rows: int) -> np.ndarray | None:
     """Episode or step numbers, if they are there."""
     if column not in columns:
         return None
@@ -79,7 +79,7 @@ def whole_numbers(columns: Mapping[str, Any], column: str, name: str, rows: int)
 
 
 def actions(
-    columns: Mapping[str, Any], name: str, rows: int, notes: list[str]
+    columns: Mapping[str, ArrayLike], name: str, rows: int, notes: list[str]
 ) -> tuple[np.ndarray, Box | Discrete]:
     """Actions as float rows, and their space; whole numbers are a question, never a guess."""
     action = numbers(columns, "action", name, rows)
@@ -123,7 +123,7 @@ def actions(
 
 
 def log_probabilities(
-    columns: Mapping[str, Any], name: str, rows: int, space: Box | Discrete
+    columns: Mapping[str, ArrayLike], name: str, rows: int, space: Box | Discrete
 ) -> np.ndarray | None:
     """Log-probabilities of the logged actions, if they are there; a choice's is never above 0."""
     if "logp" not in columns:
@@ -141,7 +141,7 @@ def log_probabilities(
     return logp
 
 
-def logged_next(columns: Mapping[str, Any], obs: np.ndarray, name: str) -> np.ndarray | None:
+def logged_next(columns: Mapping[str, ArrayLike], obs: np.ndarray, name: str) -> np.ndarray | None:
     """Next observations [N, S], if they were logged."""
     if "next_obs" not in columns:
         return None
@@ -152,7 +152,7 @@ def logged_next(columns: Mapping[str, Any], obs: np.ndarray, name: str) -> np.nd
     return next_obs
 
 
-def final_next(columns: Mapping[str, Any], obs: np.ndarray, episode: np.ndarray, name: str) -> np.ndarray:
+def final_next(columns: Mapping[str, ArrayLike], obs: np.ndarray, episode: np.ndarray, name: str) -> np.ndarray:
     """The next row's observation, with `final_obs` after an episode's last."""
     if "final_obs" not in columns or episode[0] < 0:
         raise BadInput(
@@ -170,7 +170,7 @@ def final_next(columns: Mapping[str, Any], obs: np.ndarray, episode: np.ndarray,
     return next_obs
 
 
-def scalar(columns: Mapping[str, Any], key: str, name: str, default: Any, whole: bool = False) -> Any:
+def scalar(columns: Mapping[str, ArrayLike], key: str, name: str, default: float, whole: bool = False) -> float:
     """One number that holds for the whole log, or its default."""
     if key not in columns:
         return default

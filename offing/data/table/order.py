@@ -106,12 +106,12 @@ def _once(rows: Rows, schema: Schema, name: str, notes: list[str]) -> Rows:
     twice = np.flatnonzero((np.diff(rows.time) == 0) & ~rows.last[:-1])
     if not len(twice):
         return rows
-    alike = np.ones(len(twice), bool)
+    same = np.ones(len(twice), bool)
     for cell in rows.cells.values():
         one, other = cell.array[twice], cell.array[twice + 1]
-        alike &= (one == other) | (cell.empty[twice] & cell.empty[twice + 1])
-    if not alike.all():
-        at = twice[int(np.argmin(alike))]
+        same &= (one == other) | (cell.empty[twice] & cell.empty[twice + 1])
+    if not same.all():
+        at = twice[int(np.argmin(same))]
         column = "column" if schema.unit is None else "other column"
         remedy = (
             f'name the {column} that tells machines or people apart (unit = "COLUMN"), resample (every = "1min"), '
