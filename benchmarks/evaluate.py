@@ -53,8 +53,8 @@ def pool(count: int, width: int) -> Policy:
 def clocked(call: Callable[[], Any]) -> tuple[float, float]:
     """Seconds on the clock and on the cores."""
     began, used = time.perf_counter(), time.process_time()
-    found = jax.block_until_ready(call())
-    if not np.isfinite(np.asarray(found.curve)).all():
+    fitted = jax.block_until_ready(call())
+    if not np.isfinite(np.asarray(fitted.curve)).all():
         raise SystemExit("the values are not finite: nothing was measured")
     return time.perf_counter() - began, time.process_time() - used
 
@@ -98,7 +98,7 @@ def main() -> None:
         hypers = Hypers(width=given.width, updates=given.updates, members=members, tolerance=0.0)
         together = measure(policies, hypers, data, 0, given.repeats)
         alone = measure(policies, hypers, data, given.alone, given.repeats)
-        told = {
+        record = {
             "benchmark": "evaluate",
             "policies": given.policies,
             "members": members,
@@ -112,7 +112,7 @@ def main() -> None:
             "times_faster": round(alone["seconds"] / together["seconds"], 2),
             "due": LINE,
         }
-        print(json.dumps(told), flush=True)
+        print(json.dumps(record), flush=True)
 
 
 if __name__ == "__main__":

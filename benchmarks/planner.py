@@ -90,7 +90,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=10)
     parser.add_argument("--repeats", type=int, default=3)
     given = parser.parse_args()
-    found = [measure(c, s, given.updates, given.repeats) for c in given.cores for s in given.settings]
+    runs = [measure(c, s, given.updates, given.repeats) for c in given.cores for s in given.settings]
     facts = {
         "benchmark": "planner",
         "public_code": PUBLIC,
@@ -98,7 +98,7 @@ def main() -> None:
         "jax": jax.__version__,
         "python": platform.python_version(),
     }
-    print(json.dumps({**facts, "runs": found}))
+    print(json.dumps({**facts, "runs": runs}))
 
 
 if __name__ == "__main__":

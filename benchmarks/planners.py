@@ -112,8 +112,8 @@ def main() -> None:
     data, posterior = log()
     for name in given.planners:
         runs = [measure(name, s, given.updates, given.repeats, data, posterior) for s in given.settings]
-        told = {"benchmark": "planners", "planner": name, "public_code": PUBLIC.get(name), **facts, "runs": runs}
-        print(json.dumps(told), flush=True)
+        record = {"benchmark": "planners", "planner": name, "public_code": PUBLIC.get(name), **facts, "runs": runs}
+        print(json.dumps(record), flush=True)
 
 
 if __name__ == "__main__":

@@ -76,9 +76,9 @@ def environment(folder: Path) -> Path:
     """
     venv.create(folder, with_pip=False)
     python = folder / "bin" / "python"
-    asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    script = "import sysconfig; print(sysconfig.get_path('purelib'))"
     packages = Path(
-        subprocess.run([python, "-c", asked], capture_output=True, text=True, check=True).stdout.strip()
+        subprocess.run([python, "-c", script], capture_output=True, text=True, check=True).stdout.strip()
     )
     for each in Path(np.__file__).parents[1].glob("numpy*"):
         (packages / each.name).symlink_to(each)

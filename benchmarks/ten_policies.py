@@ -44,7 +44,7 @@ def noise(rows: int) -> offing.Log:
     )
 
 
-def judged(name: str, log: offing.Log, scale: Scale) -> dict[str, object]:
+def estimated(name: str, log: offing.Log, scale: Scale) -> dict[str, object]:
     """What an evaluation of ten policies came to."""
     began = time.perf_counter()
     policies = {f"policy {i}": weighted(i, log.data.steps.obs.shape[1]) for i in range(POLICIES)}
@@ -65,12 +65,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scale", default="quick")
     parser.add_argument("--rows", type=int, default=4_000)
-    asked = parser.parse_args()
+    given = parser.parse_args()
     for name, log in (
-        ("offing:cartpole", offing.load("offing:cartpole", asked.rows)),
-        ("noise", noise(asked.rows)),
+        ("offing:cartpole", offing.load("offing:cartpole", given.rows)),
+        ("noise", noise(given.rows)),
     ):
-        print(json.dumps(judged(name, log, asked.scale)), flush=True)
+        print(json.dumps(estimated(name, log, given.scale)), flush=True)
 
 
 if __name__ == "__main__":

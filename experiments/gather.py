@@ -32,8 +32,8 @@ def placed(there: list[Any], more: list[Any], about: tuple[str, ...], apart: tup
     of = lambda record, names: tuple(record[name] for name in names)
     new = {of(record, about + apart): record for record in more}
     stale = {of(record, about) for record in more}
-    found = {of(r, about + apart): r for r in there if of(r, about) not in stale or of(r, about + apart) in new}
-    return list((found | new).values())
+    kept = {of(r, about + apart): r for r in there if of(r, about) not in stale or of(r, about + apart) in new}
+    return list((kept | new).values())
 
 
 def main() -> None:

@@ -84,8 +84,8 @@ def facts() -> dict[str, str]:
     return {"device": jax.devices()[0].device_kind, "jax": jax.__version__, "python": platform.python_version()}
 
 
-def same(record: dict[str, Any], asked: dict[str, Any]) -> bool:
-    return all(record.get(name) == value for name, value in asked.items())
+def same(record: dict[str, Any], request: dict[str, Any]) -> bool:
+    return all(record.get(name) == value for name, value in request.items())
 
 
 def add(path: Path, *more: dict[str, Any]) -> None:
@@ -112,7 +112,7 @@ def pools_of(suite: str, task: str, rows: int, seed: int, given: Any, of: Any) -
     """Pools by name; `of` is a log's task and the width of its observations."""
     if suite == "gymnax":
         return {"spread": pools.fetch(given.policies / f"judged-{task}.npz", task, of[0])}
-    found: dict[str, list[Member]] = {}
+    by_name: dict[str, list[Member]] = {}
     for file, script, kind in (
         (given.sweeps, tuned_offline, "planner"),
         (given.plans, value_against_rows, "core"),
@@ -123,8 +123,8 @@ def pools_of(suite: str, task: str, rows: int, seed: int, given: Any, of: Any) -
                 continue
             policies = script.fetch(given.policies, record, *of)
             called = record[kind] if kind == "planner" else f"sorel-{record[kind]}"
-            found[called] = [Member(f"{script.name(record)}-{i}", policy) for i, policy in enumerate(policies)]
-    return found
+            by_name[called] = [Member(f"{script.name(record)}-{i}", policy) for i, policy in enumerate(policies)]
+    return by_name
 
 
 def in_worlds(
@@ -134,14 +134,14 @@ def in_worlds(
     judge, own = (
         (pad_starts(worlds.fold(1)), pad_starts(worlds.fold(0))) if planned else (pad_starts(worlds), None)
     )
-    found = []
+    estimates = []
     for member in pool:
-        said = predictive(
+        predicted = predictive(
             jax.random.key(11), member.policy, judge, log.data, own=own, copies=copies, loss=choice.pil
         )
-        health = {**said.support._asdict(), "length": said.length, "widen": said.value.widen}
-        found.append(Estimate(said.value, health, (), said.returns))
-    return found
+        health = {**predicted.support._asdict(), "length": predicted.length, "widen": predicted.value.widen}
+        estimates.append(Estimate(predicted.value, health, (), predicted.returns))
+    return estimates
 
 
 def columns(estimates: list[ValueEstimate]) -> dict[str, Any]:
@@ -155,15 +155,15 @@ def columns(estimates: list[ValueEstimate]) -> dict[str, Any]:
     }
 
 
-def told(judged: list[Estimate]) -> dict[str, Any]:
-    """What an estimator said of a pool, as JSON."""
-    names = dict.fromkeys(name for one in judged for name in one.health)
-    returns = [one.returns for one in judged if one.returns is not None]
+def columns_of(estimates: list[Estimate]) -> dict[str, Any]:
+    """An estimator's figures of a pool, as JSON."""
+    names = dict.fromkeys(name for one in estimates for name in one.health)
+    returns = [one.returns for one in estimates if one.returns is not None]
     return {
-        "value": columns([one.estimate for one in judged]),
+        "value": columns([one.estimate for one in estimates]),
         "return": columns(returns) if returns else None,
-        "health": {name: [float(f"{one.health[name]:.4g}") for one in judged] for name in names},
-        "notes": sorted({note for one in judged for note in one.notes}),
+        "health": {name: [float(f"{one.health[name]:.4g}") for one in estimates] for name in names},
+        "notes": sorted({note for one in estimates for note in one.notes}),
     }
 
 
@@ -175,8 +175,8 @@ def judge(suite: str, task: str, rows: int, seed: int, given: Any, out: Path) ->
     worlds = None
     for called, pool in pools_of(suite, task, rows, seed, given, of).items():
         for method in given.methods:
-            asked = {"task": task, "rows": rows, "seed": seed, "pool": called, "method": method, "kind": kind}
-            if any(same(record, asked) for record in read(out)):
+            request = {"task": task, "rows": rows, "seed": seed, "pool": called, "method": method, "kind": kind}
+            if any(same(record, request) for record in read(out)):
                 continue
             began, used, more = time.perf_counter(), time.process_time(), {}
             if method == "predictive":
@@ -189,17 +189,23 @@ def judge(suite: str, task: str, rows: int, seed: int, given: Any, out: Path) ->
                     "noise_scale": float(np.mean(worlds[0].share)),
                     "worlds_seconds": round(time.perf_counter() - began, 1),
                 }
-                judged = in_worlds(pool, log, *worlds, called.startswith("sorel"), given.copies)
+                estimates = in_worlds(pool, log, *worlds, called.startswith("sorel"), given.copies)
             else:
                 policies = [memoryless(m.policy) if estimators.get(method).memoryless else m.policy for m in pool]
                 hypers = PRESETS[method][given.preset] if given.preset else plan["settings"][method]
                 more = {"settings": asdict(hypers)}
                 estimator = estimators.get(method)
                 known = {"logp": log.logp} if estimator.weighs and log.logp is not None else {}
-                judged = estimator.estimate(jax.random.key(11), policies, log.data, log.task, hypers, **known)
+                estimates = estimator.estimate(jax.random.key(11), policies, log.data, log.task, hypers, **known)
             seconds, cores = round(time.perf_counter() - began, 1), round(time.process_time() - used, 1)
             took = {"seconds": seconds, "core_seconds": cores}
-            record = {"suite": suite, **asked, "policies": [m.name for m in pool], **told(judged), **more}
+            record = {
+                "suite": suite,
+                **request,
+                "policies": [m.name for m in pool],
+                **columns_of(estimates),
+                **more,
+            }
             add(out, {**record, "level": LEVEL, **took, "fingerprint": log.fingerprint, **facts()})
             print(
                 f"{task} {rows} {seed} {called} {method}: {len(pool)} policies, {seconds} s, {cores} core-s",
@@ -233,8 +239,8 @@ def realise(where: str, policy: Policy, episodes: int, beyond: int, seed: int) -
         "endless": np.asarray(values),
         "length": played.lengths,
     }
-    found = {name: float(np.mean(column)) for name, column in mean.items()}
-    return {**found, **{f"{n}_stderr": float(np.std(c, ddof=1) / np.sqrt(episodes)) for n, c in mean.items()}}
+    means = {name: float(np.mean(column)) for name, column in mean.items()}
+    return {**means, **{f"{n}_stderr": float(np.std(c, ddof=1) / np.sqrt(episodes)) for n, c in mean.items()}}
 
 
 _further = jax.jit(rollouts, static_argnames=("env", "sampled"))
@@ -246,16 +252,23 @@ def realise_all(suite: str, task: str, rows: int, seed: int, given: Any, out: Pa
     env = envs.make(where)
     of = (env.task, jax.eval_shape(env.reset, jax.random.key(0))[1].shape[0])
     for called, pool in pools_of(suite, task, rows, seed, given, of).items():
-        asked = {"task": task, "pool": called, "policies": [m.name for m in pool]}
-        if any(same(record, asked) for record in read(out)):
+        request = {"task": task, "pool": called, "policies": [m.name for m in pool]}
+        if any(same(record, request) for record in read(out)):
             continue
         began = time.perf_counter()
-        found = [realise(where, m.policy, given.episodes, SUITES[suite]["beyond"], 1_000) for m in pool]
-        truth = {name: [float(f"{one[name]:.6g}") for one in found] for name in found[0]}
+        played = [realise(where, m.policy, given.episodes, SUITES[suite]["beyond"], 1_000) for m in pool]
+        truth = {name: [float(f"{one[name]:.6g}") for one in played] for name in played[0]}
         more = {"episodes": given.episodes, "seconds": round(time.perf_counter() - began, 1), **facts()}
         add(
             out,
-            {"suite": suite, **asked, **truth, "horizon": env.task.horizon, "discount": env.task.discount, **more},
+            {
+                "suite": suite,
+                **request,
+                **truth,
+                "horizon": env.task.horizon,
+                "discount": env.task.discount,
+                **more,
+            },
         )
         print(f"{task} {called}: {len(pool)} policies played, {more['seconds']} s", flush=True)
 

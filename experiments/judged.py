@@ -41,9 +41,9 @@ def figures(record: Record, truth: Record, what: str = "value", against: str | N
 
     What is not finite is left out of all figures and counted.
     """
-    said, true = record[what], np.array(truth[against or quantity(record["method"], what)])
-    good = np.isfinite(said["median"])
-    pick = lambda name: np.array(said[name])[good]
+    estimates, true = record[what], np.array(truth[against or quantity(record["method"], what)])
+    good = np.isfinite(estimates["median"])
+    pick = lambda name: np.array(estimates[name])[good]
     true, size = true[good], float(np.ptp(true))
     error, regret = metrics.absolute_error(pick("median"), true), metrics.regret(pick("median"), true)
     inside = lambda pairs: (pairs[:, 0] <= true) & (true <= pairs[:, 1])
@@ -66,16 +66,16 @@ def pooled(records: list[Record], truths: list[Record], what: str = "value", aga
 
     A pool in which fewer than two policies could be judged has no figures.
     """
-    found = []
+    of_logs = []
     for record in records:
         truth = truth_of(record, truths)
         if truth is not None and record[what] is not None and np.isfinite(record[what]["median"]).sum() > 1:
-            found.append(figures(record, truth, what, against))
-    if not found:
+            of_logs.append(figures(record, truth, what, against))
+    if not of_logs:
         return {}
-    means = {n: float(np.mean([f[n] for f in found])) for n, v in found[0].items() if not isinstance(v, list)}
-    every = {n: [each for f in found for each in f[n]] for n in ("inside", "inside_range")}
-    return {**means, **every, "logs": len(found), "least": min(f["spearman"] for f in found)}
+    means = {n: float(np.mean([f[n] for f in of_logs])) for n, v in of_logs[0].items() if not isinstance(v, list)}
+    every = {n: [each for f in of_logs for each in f[n]] for n in ("inside", "inside_range")}
+    return {**means, **every, "logs": len(of_logs), "least": min(f["spearman"] for f in of_logs)}
 
 
 def covers(inside: list[bool]) -> str:
@@ -93,11 +93,11 @@ def health(records: list[Record]) -> str:
 
 def groups(records: list[Record]) -> dict[tuple[str, str, int], dict[str, list[Record]]]:
     """Records by task, pool and rows, then by method."""
-    found: dict[Any, dict[str, list[Record]]] = {}
+    grouped: dict[Any, dict[str, list[Record]]] = {}
     for method in ORDER:
         for r in (r for r in records if r["method"] == method):
-            found.setdefault((r["task"], r["pool"], r["rows"]), {}).setdefault(method, []).append(r)
-    return found
+            grouped.setdefault((r["task"], r["pool"], r["rows"]), {}).setdefault(method, []).append(r)
+    return grouped
 
 
 def own(records: list[Record], truths: list[Record], plans: list[Record]) -> list[str]:
@@ -125,9 +125,9 @@ def table(records: list[Record], truths: list[Record], plans: list[Record] | Non
         lines += [f"{title}:", "", *_head()]
         for (task, pool, rows), methods in groups(records).items():
             for method, mine in methods.items():
-                found = pooled(mine, truths, what)
-                if found:
-                    lines.append(_row(task, pool, rows, method, mine, found))
+                summary = pooled(mine, truths, what)
+                if summary:
+                    lines.append(_row(task, pool, rows, method, mine, summary))
         lines.append("")
     return "\n".join([*lines, *own(records, truths, plans or []), *account(records, truths)])
 
@@ -169,12 +169,13 @@ def split(records: list[Record], truths: list[Record]) -> list[str]:
             inside = (pairs[:, 0] <= true) & (true <= pairs[:, 1])
             for each in zip(off.tolist(), inside.tolist(), record["health"]["guarded"], strict=True):
                 parts["at most" if each[2] <= GUARDED else "more than"].append(each[:2])
-        for word, found in parts.items():
-            if found:
-                off, inside = zip(*found, strict=True)
+        for word, judgements in parts.items():
+            if judgements:
+                off, inside = zip(*judgements, strict=True)
                 lines.append(
-                    f"- {task}, {pool}, {word} {GUARDED:.0%} of episodes stopped where the log ends: {len(found)} "
-                    f"judgements, error {np.mean(off):.3f}, interval covers {covers(list(inside))}"
+                    f"- {task}, {pool}, {word} {GUARDED:.0%} of episodes stopped where the log ends: "
+                    f"{len(judgements)} judgements, error {np.mean(off):.3f}, "
+                    f"interval covers {covers(list(inside))}"
                 )
     return lines
 
@@ -237,9 +238,9 @@ def _scatter(axis: Any, ours: list[Record], theirs: list[Record], truths: list[R
             truth = truth_of(record, truths)
             if truth is None:
                 continue
-            true, said = truth[quantity(record["method"], "value")], record["value"]
+            true, estimates = truth[quantity(record["method"], "value")], record["value"]
             if mark == "o":
-                low, high = np.transpose(said["interval"])
+                low, high = np.transpose(estimates["interval"])
                 axis.vlines(true, low, high, color=colour, lw=1.5, alpha=0.35)
-            axis.plot(true, said["median"], mark, color=colour, ms=4, alpha=0.8, label=None if i else label)
+            axis.plot(true, estimates["median"], mark, color=colour, ms=4, alpha=0.8, label=None if i else label)
             axis.axline((true[0], true[0]), slope=1, color="0.6", lw=1, ls=":")

@@ -91,8 +91,8 @@ def pumped(where: Copies, steps: int, seed: int) -> learner.Learned:
     for t in range(-(-steps // where.count)):
         acted = act(jax.random.fold_in(jax.random.key(seed), t), Pump(jnp.asarray(idle)), obs, where.task.actions)
         out = where.step(np.asarray(acted["action"]))
-        told = {"reward": out.reward, "next_obs": out.obs, "terminated": out.terminated, "late": out.truncated}
-        rows.append({**jax.tree.map(np.asarray, acted), "obs": obs, **told})
+        outcome = {"reward": out.reward, "next_obs": out.obs, "terminated": out.terminated, "late": out.truncated}
+        rows.append({**jax.tree.map(np.asarray, acted), "obs": obs, **outcome})
         over = out.terminated | out.truncated
         idle = np.where(over, draws.uniform(0.0, 1.0, where.count), idle)
         obs = where.reset(over, fresh()) if over.any() else out.obs
@@ -133,7 +133,7 @@ def pure_lengths(key: Key, env: envs.Env, stack: policies.RandomPolicy, episodes
 def held_lengths(key: Key, where: Copies, agents: list[Any], act: Act, seed: int) -> np.ndarray:
     """Steps until the end, [policies, copies], in a true environment that holds its own state."""
     act = jax.jit(act, static_argnames="actions")
-    seeds, found = np.random.default_rng([seed, 6]), []
+    seeds, all_lengths = np.random.default_rng([seed, 6]), []
     for number, agent in enumerate(agents):
         mine = jax.random.fold_in(key, number)
         alive, lengths = np.ones(where.count, bool), np.zeros(where.count, int)
@@ -146,8 +146,8 @@ def held_lengths(key: Key, where: Copies, agents: list[Any], act: Act, seed: int
             if not alive.any():
                 break
             obs = where.reset(over, np.zeros(where.count, np.uint32)) if over.any() else out.obs  # anew, uncounted
-        found.append(lengths)
-    return np.stack(found)
+        all_lengths.append(lengths)
+    return np.stack(all_lengths)
 
 
 def of_samples(seed: int, rows: int, scale: str, episodes: int) -> dict[str, Any]:
@@ -180,9 +180,9 @@ def of_gymnasium(case: Case, seed: int, scale: str, episodes: int) -> dict[str, 
         true = held_lengths(k1, copies(held, name, episodes, 10**9), agents, act, seed)
     stack = jax.tree.map(lambda *leaves: jnp.stack(leaves), *agents)
     logged = np.bincount(log.data.episode)
-    told = {"task": case.name, "seed": seed, "rows": case.rows, "steps": case.steps}
+    case_of = {"task": case.name, "seed": seed, "rows": case.rows, "steps": case.steps}
     about = {"logged": float(logged.mean()), "ended": int(log.data.steps.done.sum()), "episodes": len(logged)}
-    return {**told, **about, **compared(k2, choice, stack, act, true, scale)}
+    return {**case_of, **about, **compared(k2, choice, stack, act, true, scale)}
 
 
 def compared(
@@ -220,23 +220,23 @@ def main() -> None:
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     out = given.out or RESULTS / f"learned_ends{'' if given.suite == 'samples' else '_gymnasium'}.json"
-    found: list[dict[str, Any]] = json.loads(out.read_text()) if out.exists() else []
+    records: list[dict[str, Any]] = json.loads(out.read_text()) if out.exists() else []
     cases = [None] if given.suite == "samples" else [case for case in CASES if case.name in given.tasks]
     print("| task | seed | true length | imagined | off by | over policies: correlation |")
     print("|:--|--:|--:|--:|--:|--:|")
     for case in cases:
         for seed in given.seeds:
             rows, name = (given.rows, None) if case is None else (case.rows, case.name)
-            asked = {"task": name, "seed": seed, "rows": rows, "scale": given.scale}
-            row = next((r for r in found if all(r.get(k) == v for k, v in asked.items())), None)
+            request = {"task": name, "seed": seed, "rows": rows, "scale": given.scale}
+            row = next((r for r in records if all(r.get(k) == v for k, v in request.items())), None)
             if row is None and case is None:
                 row = of_samples(seed, rows, given.scale, given.episodes)
             elif row is None and case is not None:
                 row = of_gymnasium(case, seed, given.scale, given.episodes)
             assert row is not None
-            if row not in found:
-                found.append(row)
-                write(out, (json.dumps(found, indent=1) + "\n").encode())
+            if row not in records:
+                records.append(row)
+                write(out, (json.dumps(records, indent=1) + "\n").encode())
             lengths = f"{row['true']:.2f} | {row['imagined']:.2f} | {row['off']:+.1%}"
             print(f"| {name or 'cartpole'} | {seed} | {lengths} | {row['correlation']:.3f} |", flush=True)
 

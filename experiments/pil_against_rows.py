@@ -58,13 +58,13 @@ def one(sample: str, rows: int, seed: int, scale: str) -> dict[str, Any]:
     }
 
 
-def table(found: list[dict[str, Any]]) -> str:
+def table(runs: list[dict[str, Any]]) -> str:
     """The runs as Markdown."""
     lines = [
         "| log | rows | seed | E | V | PIL | imbalance | | noise scale | chosen |",
         "|---|--:|--:|--:|--:|--:|--:|---|--:|---|",
     ]
-    for r in sorted(found, key=lambda r: (r["sample"], r["rows"], r["seed"])):
+    for r in sorted(runs, key=lambda r: (r["sample"], r["rows"], r["seed"])):
         chosen = ", ".join(f"{k} {v:g}" for k, v in r["chosen"].items())
         name = r["sample"].removeprefix("offing:")
         lines.append(
@@ -82,23 +82,23 @@ def main() -> None:
     parser.add_argument("--scale", default="standard")
     parser.add_argument("--out", type=Path, default=RESULTS)
     given = parser.parse_args()
-    found = json.loads(given.out.read_text()) if given.out.exists() else []
+    runs = json.loads(given.out.read_text()) if given.out.exists() else []
     for sample in given.samples:
         for rows in given.rows:
             for seed in given.seeds:
                 if any(
                     (r["sample"], r["rows"], r["seed"], r["scale"]) == (sample, rows, seed, given.scale)
-                    for r in found
+                    for r in runs
                 ):
                     continue
-                found.append(one(sample, rows, seed, given.scale))
-                write(given.out, (json.dumps(found, indent=1) + "\n").encode())
-                last = found[-1]
+                runs.append(one(sample, rows, seed, given.scale))
+                write(given.out, (json.dumps(runs, indent=1) + "\n").encode())
+                last = runs[-1]
                 print(
                     f"{sample} {rows} {seed}: PIL {last['total']:.3g} {last['word']} {last['seconds']} s",
                     flush=True,
                 )
-    print(table(found))
+    print(table(runs))
 
 
 if __name__ == "__main__":

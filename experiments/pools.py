@@ -127,12 +127,12 @@ def online(task: str) -> list[Member]:
         act = Agent(copies(stack, task, 1, 1_000).task.actions)
     first = max(1, len(run.agents) // 16)  # an agent that has hardly begun to learn is like any other
     looks = np.unique(np.geomspace(first, len(run.agents), LOOKS).round().astype(int)) - 1
-    found = [Member(f"online-{i + 1}", Policy(run.agents[i], (), act)) for i in looks]
+    members = [Member(f"online-{i + 1}", Policy(run.agents[i], (), act)) for i in looks]
     best = run.agents[-1]
     for i, by in enumerate(SHAKES):
         net = shaken(jax.random.key(i), best[0], by)
-        found.append(Member(f"shaken-{by:g}", Policy((net, best[1]), (), act)))
-    return found
+        members.append(Member(f"shaken-{by:g}", Policy((net, best[1]), (), act)))
+    return members
 
 
 def shaken(key: Key, net: Any, by: float) -> Any:
@@ -150,7 +150,7 @@ def offline(data: Dataset, task: Task) -> list[Member]:
     width = data.steps.obs.shape[1]
     blank = np.zeros(width + 1, np.float32)
     worlds = Posterior((), data.starts, blank, blank, jnp.ones(()), lambda *_: None, task)  # type: ignore[arg-type]
-    found = []
+    members = []
     for name, settings in OFFLINE.items():
         planner = offing.planner.get(name)
         for i, setting in enumerate(settings):
@@ -159,8 +159,8 @@ def offline(data: Dataset, task: Task) -> list[Member]:
             actor, scale = planner.policy(hypers, state, task).params
             spare = jnp.zeros(0 if isinstance(task.actions, Discrete) else task.actions.width)
             policy = policy_of(Actor(actor.layers, spare), scale, "gaussian", task.actions)
-            found.append(Member(f"{name}-{i}", policy))
-    return found
+            members.append(Member(f"{name}-{i}", policy))
+    return members
 
 
 @partial(jax.jit, static_argnames="name")
@@ -188,13 +188,13 @@ def keep(path: Path, pool: list[Member]) -> None:
 def fetch(path: Path, task: str, given: Task) -> list[Member]:
     """The pool that `keep` left there, in its order."""
     arrays = unpack(path)
-    found = []
+    members = []
     for name in dict.fromkeys(each.split("|")[0] for each in arrays):
         empty = blank(name, task, given)
         leaves = [jnp.asarray(arrays[f"{name}|{j}"]) for j in range(len(jax.tree.leaves(empty.params)))]
         params = jax.tree.unflatten(jax.tree.structure(empty.params), leaves)
-        found.append(Member(name, replace(empty, params=params)))
-    return found
+        members.append(Member(name, replace(empty, params=params)))
+    return members
 
 
 def blank(name: str, task: str, given: Task) -> Policy:

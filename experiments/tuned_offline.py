@@ -88,7 +88,7 @@ def run(suite: str, task: str, planner: str, rows: int, seed: int, given: Any) -
     models = world_space(given.scale or plan["scale"], rows)
     cache = cache_of(given.work, log, seed, models)
     mine = Folder(cache.path / planner, identity(log.fingerprint, seed, settings, space, given.seeds))
-    found = systems.torel(
+    result = systems.torel(
         jax.random.key(seed),
         log,
         models,
@@ -105,16 +105,16 @@ def run(suite: str, task: str, planner: str, rows: int, seed: int, given: Any) -
         "seed": seed,
         "space": space,
         "updates": updates,
-        "settings": [asdict(trial.setting) for trial in found.trials],
-        "seeds": [trial.seed for trial in found.trials],
-        **scored(found.trials, found.posterior, found.worlds),
-        "behaviour": found.behaviour._asdict(),
+        "settings": [asdict(trial.setting) for trial in result.trials],
+        "seeds": [trial.seed for trial in result.trials],
+        **scored(result.trials, result.posterior, result.worlds),
+        "behaviour": result.behaviour._asdict(),
         "seconds": round(time.perf_counter() - began, 1),
         "device": jax.devices()[0].device_kind,
         "jax": jax.__version__,
         "python": platform.python_version(),
     }
-    return record, [trial.policy for trial in found.trials]
+    return record, [trial.policy for trial in result.trials]
 
 
 def which(posterior: PosteriorChoice, worlds: Posterior) -> dict[str, Any]:
@@ -149,9 +149,9 @@ def score(record: dict[str, Any], policies: list[Policy], log: Log, given: Any) 
     posterior, worlds = worlds_of(log, record["seed"], given.scale or SUITES[record["suite"]]["scale"], given.work)
     planner, judge, trials = offing.planner.get(record["planner"]), pad_starts(worlds), []
     for i, (setting, policy) in enumerate(zip(record["settings"], policies, strict=True)):
-        said = predictive(jax.random.key(7), policy, judge, log.data, copies=64, loss=posterior.pil)
+        ours = predictive(jax.random.key(7), policy, judge, log.data, copies=64, loss=posterior.pil)
         seed = record["seeds"][i] if "seeds" in record else 0
-        trials.append(Trial(record["planner"], planner.Hypers(**setting), seed, said.returns, said.value, policy))
+        trials.append(Trial(record["planner"], planner.Hypers(**setting), seed, ours.returns, ours.value, policy))
     record.update(scored(trials, posterior, worlds), scoring_seconds=round(time.perf_counter() - began, 1))
     for name in ("realised", "stderr", "ucb"):
         record.pop(name, None)
@@ -205,12 +205,12 @@ def fetch(folder: Path, record: dict[str, Any], task: Any, width: int) -> list[P
     """The policies of a sweep, from where `keep` put them."""
     planner = offing.planner.get(record["planner"])
     arrays = unpack(folder / f"{name(record)}.npz")
-    found = []
+    policies = []
     for i, given in enumerate(record["settings"]):
         blank = planner.blank(planner.Hypers(**given), width, task)
         leaves = [jnp.asarray(arrays[f"a{j}"][i]) for j in range(len(arrays))]
-        found.append(replace(blank, params=jax.tree.unflatten(jax.tree.structure(blank.params), leaves)))
-    return found
+        policies.append(replace(blank, params=jax.tree.unflatten(jax.tree.structure(blank.params), leaves)))
+    return policies
 
 
 def realise(record: dict[str, Any], policies: list[Policy], episodes: int) -> None:
@@ -230,13 +230,13 @@ def against_ucb(played: list[Played], chosen: int) -> dict[str, Any]:
     None: it does not within its pulls, after which it names what is worth `reaches` on average.
     """
     arms, worth = [bandit.stored(each) for each in played], [float(each.returns.mean()) for each in played]
-    found = {}
+    by_arms = {}
     for among in (bandit.AMONG, len(arms)):
         curve = bandit.tuned(0, arms, worth, among)
         needed = bandit.needed(curve, worth[chosen])
         matched = needed if np.isfinite(needed) else None
-        found[str(among)] = {"needed": matched, "reaches": curve.worth[-1], "samples": curve.samples[-1]}
-    return found
+        by_arms[str(among)] = {"needed": matched, "reaches": curve.worth[-1], "samples": curve.samples[-1]}
+    return by_arms
 
 
 def table(records: list[dict[str, Any]]) -> str:
@@ -247,13 +247,13 @@ def table(records: list[dict[str, Any]]) -> str:
         "|---|---|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for r in (r for r in records if "realised" in r):
-        said, true = np.array(r["predicted"]), np.array(r["realised"])
-        good = np.isfinite(said)
-        flat = np.ptp(said[good]) == 0 or np.ptp(true[good]) == 0
-        pearson = (np.nan, np.nan) if flat else stats.pearsonr(said[good], true[good])
+        predicted, true = np.array(r["predicted"]), np.array(r["realised"])
+        good = np.isfinite(predicted)
+        flat = np.ptp(predicted[good]) == 0 or np.ptp(true[good]) == 0
+        pearson = (np.nan, np.nan) if flat else stats.pearsonr(predicted[good], true[good])
         rank, regret = (
-            metrics.spearman(said[good], true[good]),
-            metrics.regret(said[good], true[good], scaled=True),
+            metrics.spearman(predicted[good], true[good]),
+            metrics.regret(predicted[good], true[good], scaled=True),
         )
         at = (true[r["chosen"]] - true.min()) / max(np.ptp(true), 1e-9)
         lines.append(
@@ -271,12 +271,12 @@ def by_setting(records: list[dict[str, Any]]) -> list[str]:
     lines = []
     for r in (r for r in records if "realised" in r and len(set(r.get("seeds", [0]))) > 1):
         _, setting = np.unique([str(one) for one in r["settings"]], return_inverse=True)
-        said, true = (
+        predicted, true = (
             np.bincount(setting, r[column]) / np.bincount(setting) for column in ("predicted", "realised")
         )
-        pearson = stats.pearsonr(said, true)
+        pearson = stats.pearsonr(predicted, true)
         where = f"{r['task']}, {r['planner']}, seed {r['seed']}"
-        lines.append(f"- {where}: means of {len(said)} settings, r {pearson[0]:.2f}, p {pearson[1]:.2g}")
+        lines.append(f"- {where}: means of {len(predicted)} settings, r {pearson[0]:.2f}, p {pearson[1]:.2g}")
     return lines
 
 

@@ -72,14 +72,14 @@ def run(suite: str, task: str, rows: int, seed: int, given: Any) -> list[tuple[d
     source = f"offing:{task}" if suite == "gymnax" else Path(given.logs) / f"{task}.npz"
     log = offing.load(source, rows, seed)
     log = padded(log, max(plan["longest"], rows)) if plan["longest"] else log
-    found, began = [], time.perf_counter()
+    points, began = [], time.perf_counter()
     posterior, worlds = worlds_of(log, seed, scale, given.work, **given.fixed)
     print(f"{task} {rows} {seed}: worlds {posterior.pil.word}, {time.perf_counter() - began:.0f} s", flush=True)
     key = jax.random.split(jax.random.key(seed))[1]  # as `sorel` has it
     for core in given.cores or plan["cores"]:
         settings = planner_space("rppo", scale, core=core)
         result = planned(key, log, posterior, worlds, settings)
-        said = result.predicted.returns
+        promise = result.predicted.returns
         sweep = [
             predictive(jax.random.key(7), p, pad_starts(worlds.fold(1)), log.data, copies=64).returns.median
             for p in result.policy.policies
@@ -98,14 +98,14 @@ def run(suite: str, task: str, rows: int, seed: int, given: Any) -> list[tuple[d
             "imbalance": result.pil.imbalance,
             "calibrated": result.pil.calibrated,
             "common": result.pil.common,
-            "predicted": said.median,
-            "interval": said.interval(LEVEL),
+            "predicted": promise.median,
+            "interval": promise.interval(LEVEL),
             "level": LEVEL,
-            "range": said.range,
-            "epistemic": said.epistemic,
-            "gap": said.gap,
-            "widen": said.widen,
-            "starts": float(np.sqrt(said.starts)),
+            "range": promise.range,
+            "epistemic": promise.epistemic,
+            "gap": promise.gap,
+            "widen": promise.widen,
+            "starts": float(np.sqrt(promise.starts)),
             "support": result.predicted.support._asdict(),
             "behaviour": result.behaviour._asdict(),
             "verdict": ruling.word,
@@ -119,9 +119,9 @@ def run(suite: str, task: str, rows: int, seed: int, given: Any) -> list[tuple[d
             "jax": jax.__version__,
             "python": platform.python_version(),
         }
-        found.append((record, list(result.policy.policies)))
+        points.append((record, list(result.policy.policies)))
         began = time.perf_counter()
-    return found
+    return points
 
 
 def padded(log: Any, rows: int) -> Any:
@@ -154,13 +154,13 @@ def keep(folder: Path, record: dict[str, Any], policies: list[Policy]) -> None:
 def fetch(folder: Path, record: dict[str, Any], task: Any, width: int) -> list[Policy]:
     """The policies of a point, from where `keep` put them."""
     with np.load(folder / f"{name(record)}.npz", allow_pickle=False) as file:
-        found = []
+        policies = []
         for i, setting in enumerate(record["settings"]):
             blank = rppo.blank(rppo.Hypers(**setting), width, task)
             leaves = [jnp.asarray(file[f"{i}|{j}"]) for j in range(len(jax.tree.leaves(blank.params)))]
             params = jax.tree.unflatten(jax.tree.structure(blank.params), leaves)
-            found.append(Policy(params, blank.memory, blank.act))
-    return found
+            policies.append(Policy(params, blank.memory, blank.act))
+    return policies
 
 
 def realise(record: dict[str, Any], policies: list[Policy], episodes: int, whole: bool) -> None:

@@ -78,9 +78,9 @@ def main() -> None:
     worlds = ensemble.posterior(fitted, hypers, prepared, log.data, log.task)
 
     steps, width = jax.tree.map(np.asarray, held.steps), plain.data.steps.obs.shape[-1]
-    said, _ = expect(worlds, worlds.along(held), held.steps)
-    own = np.r_[np.arange(width), said.shape[-1] - 1]  # the log's own columns, and the reward
-    mean = np.asarray(said)[..., own].reshape(worlds.folds, -1, held.rows, width + 1).mean(1)
+    expected, _ = expect(worlds, worlds.along(held), held.steps)
+    own = np.r_[np.arange(width), expected.shape[-1] - 1]  # the log's own columns, and the reward
+    mean = np.asarray(expected)[..., own].reshape(worlds.folds, -1, held.rows, width + 1).mean(1)
     target = np.concatenate([steps.next_obs - steps.obs, steps.reward[:, None]], -1)[:, own]
     each = np.mean((mean - target) ** 2, 0) / np.maximum(target.var(0), 1e-12)  # [N, D]
     row = each.mean(-1)

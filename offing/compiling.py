@@ -22,7 +22,7 @@ ON_CPU = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": Fa
 
 
 class Static(TypedDict, total=False):
-    """What `jax.jit` is told of arguments."""
+    """How `jax.jit` takes arguments."""
 
     static_argnames: str | tuple[str, ...]
 

@@ -80,7 +80,7 @@ class Collect:
 
 @dataclass(frozen=True, kw_only=True)
 class OfALog(Output):
-    """What every command that reads a log is told of it."""
+    """Options of every command that reads a log."""
 
     data: Annotated[Positional[str], tyro.conf.arg(help=help_text())]
     schema: Path | None = None
@@ -98,7 +98,7 @@ def plain_name(data: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class ALongRun(OfALog):
-    """What every command that works for long, and resumes where it was, is told."""
+    """Options of every command that works for long and resumes where it was."""
 
     out: Path | None = None
     """Folder for what comes of it (default: in `out`, by the command and the log's name)."""
@@ -134,7 +134,9 @@ class Sorel(ALongRun):
 
     new: Annotated[
         Positional[tuple[str, ...]],
-        tyro.conf.arg(help="Later logs with the same columns, to learn from together: what they changed is said."),
+        tyro.conf.arg(
+            help="Later logs with the same columns, to learn from together; the page says what changed."
+        ),
     ] = ()
     before: Path | None = None
     """Of several logs: the folder of the run on the first one alone, whose promise is set beside the new one
@@ -226,8 +228,8 @@ class Evaluate(ALongRun):
     level: float = 0.9
     """Of the intervals."""
     within: float | None = None
-    """How near you need to be: how many more rows an interval of this much either way would take is said (default:
-    half of what it is)."""
+    """How near you need to be: the report says how many more rows an interval of this much either way takes
+    (default: half of what it is)."""
     sampled: bool = False
     """Sample actions instead of taking the best."""
     forget: bool = False

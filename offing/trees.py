@@ -15,31 +15,31 @@ LEAF = 20  # rows that a leaf of a tree must hold, at least
 BINS = 63
 
 
-def predict(x: np.ndarray, y: np.ndarray, asked: np.ndarray, seed: int = 0) -> np.ndarray:
-    """What is expected of y [N, D] at `asked` [K, X], learned from x [N, X]: [K, D]."""
+def predict(x: np.ndarray, y: np.ndarray, queries: np.ndarray, seed: int = 0) -> np.ndarray:
+    """What is expected of y [N, D] at `queries` [K, X], learned from x [N, X]: [K, D]."""
     centre, width = x.mean(0), x.std(0)
     width = np.where(width > 1e-9 * (1 + np.abs(centre)), width, 1.0)
-    x, asked = ((a - centre) / width for a in (x, np.clip(asked, x.min(0), x.max(0))))
-    smooth, there = _ridge(x, y, asked, seed)
-    rest = _boosted(x, y - smooth, asked, seed)
+    x, queries = ((a - centre) / width for a in (x, np.clip(queries, x.min(0), x.max(0))))
+    smooth, there = _ridge(x, y, queries, seed)
+    rest = _boosted(x, y - smooth, queries, seed)
     return there + rest
 
 
-def _ridge(x: np.ndarray, y: np.ndarray, asked: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _ridge(x: np.ndarray, y: np.ndarray, queries: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     waves, phase = rng.normal(size=(x.shape[1], WAVES)) / np.sqrt(x.shape[1]), rng.uniform(0, 2 * np.pi, WAVES)
     features = lambda a: np.concatenate([np.ones((len(a), 1)), a, np.square(a), np.cos(a @ waves + phase)], 1)
     design = features(x)
     gram = design.T @ design + np.diag(np.r_[1e-6, np.full(design.shape[1] - 1, RIDGE)])
     weight = np.linalg.solve(gram, design.T @ y)
-    return design @ weight, features(asked) @ weight
+    return design @ weight, features(queries) @ weight
 
 
-def _boosted(x: np.ndarray, y: np.ndarray, asked: np.ndarray, seed: int) -> np.ndarray:
+def _boosted(x: np.ndarray, y: np.ndarray, queries: np.ndarray, seed: int) -> np.ndarray:
     from sklearn.ensemble import HistGradientBoostingRegressor
     from threadpoolctl import threadpool_limits
 
-    told = np.zeros((len(asked), y.shape[1]))
+    prediction = np.zeros((len(queries), y.shape[1]))
     for d in range(y.shape[1]):
         size = y[:, d].std()
         if not size > 1e-12 or len(x) < 4 * LEAF:  # nor of what is not a number: a fit that diverged
@@ -51,5 +51,5 @@ def _boosted(x: np.ndarray, y: np.ndarray, asked: np.ndarray, seed: int) -> np.n
         )  # fmt: skip
         # Rows are few: threads would wait for each other most of the time, and on a busy machine without end.
         with threadpool_limits(1):
-            told[:, d] = size * model.fit(x, y[:, d] / size).predict(asked)
-    return told
+            prediction[:, d] = size * model.fit(x, y[:, d] / size).predict(queries)
+    return prediction

@@ -31,7 +31,7 @@ class BadInput(ValueError):
 
 
 class BadPolicy(BadInput):
-    """A policy that somebody gave failed, or did what is no action; the log it was asked at is not to blame."""
+    """A policy that somebody gave failed, or did what is no action; the log is not to blame."""
 
 
 class Box(NamedTuple):
@@ -151,7 +151,7 @@ class Posterior(Generic[Theta, Remembered]):
     high: Array  # [S + 1]
     sample: Sampler[Theta, Remembered] = field(metadata=STATIC)
     task: Task = field(metadata=STATIC)
-    moments: Expects[Theta, Remembered] | None = field(default=None, metadata=STATIC)  # None: asked by drawing
+    moments: Expects[Theta, Remembered] | None = field(default=None, metadata=STATIC)  # None: estimated by drawing
     begin: Callable[[Theta], Remembered | tuple[()]] = field(default=no_memory, metadata=STATIC)  # of one episode
     recall: Callable[[Theta, Dataset], Remembered] | None = field(
         default=None, metadata=STATIC

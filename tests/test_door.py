@@ -11,7 +11,7 @@ import pytest
 import offing
 from offing.__main__ import main
 from offing.data.columns import ActionColumn, Column, Columns
-from offing.door.results import read_sorel
+from offing.door.folder import read_sorel
 from offing.report.actor import Actor
 from offing.types import Box, Discrete, Policy, Task
 

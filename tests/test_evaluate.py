@@ -24,7 +24,7 @@ from offing.posterior.replay import Replay
 from offing.report import evaluation as report
 from offing.report import evaluation_figures as drawn
 from offing.report import evaluation_words as words
-from offing.report.evaluation import Evaluation, evaluation
+from offing.report.evaluation import Evaluation, evaluation_of
 from offing.report.evaluation_page import evaluation_page
 from offing.report.evaluation_parts import Facts, LawReport, WidthReport
 from offing.report.evaluation_store import summary, with_page
@@ -95,7 +95,7 @@ def kept():
 
 @pytest.fixture(scope="module")
 def told(found):
-    return evaluation(found[0], FACTS)
+    return evaluation_of(found[0], FACTS)
 
 
 # ---- who says what
@@ -140,7 +140,7 @@ def test_what_was_kept_is_not_done_again_and_gives_the_same(found, log, policies
     before = asked["run"].cache.puts
     again = evaluate(KEY, log, MODELS, policies, **asked)
     assert asked["run"].cache.puts == before
-    assert evaluation(again, FACTS).to_json() == evaluation(result, FACTS).to_json()
+    assert evaluation_of(again, FACTS).to_json() == evaluation_of(result, FACTS).to_json()
 
 
 def test_a_judgement_survives_the_cache(found):
@@ -300,7 +300,7 @@ def test_an_addition_that_fails_leaves_the_estimates(module, name, lost, log, po
         monkeypatch.setattr(module, name, broken)
     some = {"lean": policies["lean"]}
     plan = EvaluationPlan(methods=["predictive", "fqe"], scale="smoke", copies=4)
-    result = evaluation(assess.evaluate(KEY, log, MODELS, some, plan, run=kept), FACTS)
+    result = evaluation_of(assess.evaluate(KEY, log, MODELS, some, plan, run=kept), FACTS)
     result, page = with_page(result)
     ours = result.estimates["lean"]["predictive"]
     assert np.isfinite([ours.median, *ours.interval]).all()
@@ -329,7 +329,7 @@ def test_an_addition_that_fails_leaves_the_estimates(module, name, lost, log, po
 )
 def test_what_a_report_adds_may_fail_too(module, name, found, monkeypatch):
     monkeypatch.setattr(module, name, broken)
-    result, page = with_page(evaluation(found[0], FACTS))
+    result, page = with_page(evaluation_of(found[0], FACTS))
     plain = result.to_json()
     json.dumps(plain, allow_nan=False)
     assert Evaluation.of_json(plain).to_json() == plain
@@ -403,7 +403,9 @@ def test_differences_that_all_worlds_agree_on_are_beyond_doubt():
     assert returns["good"].interval(0.9)[0] < returns["bad"].interval(0.9)[1]
     first = found.order[0]
     other = found.order[1]
-    assert found.sentences()[0] == f"{first} earns more than bad beyond doubt, and cannot be told from {other}."
+    assert (
+        found.sentences()[0] == f"{first} earns more than bad beyond doubt, and is indistinguishable from {other}."
+    )
     assert compare({"good": returns["good"]}, 100) is None
 
 
@@ -412,7 +414,7 @@ def test_worlds_of_another_kind_stand_beside(log, policies, kept):
     plan = EvaluationPlan(methods=["predictive"], scale="smoke", copies=4, judges=["neighbours"])
     found = assess.evaluate(KEY, log, MODELS, some, plan, run=kept)
     assert list(found.estimates["lean"]) == ["predictive", "neighbours"]
-    told = evaluation(found, FACTS)
+    told = evaluation_of(found, FACTS)
     one = told.estimates["lean"]["neighbours"]
     assert one.returns is not None
     assert np.isfinite([one.median, *one.interval]).all()

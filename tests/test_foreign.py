@@ -349,9 +349,9 @@ BAD_ROWS = [
     (
         BOX,
         seeded,
-        r"^f: gave \[.*\] for .*, and \[.*\] when asked again among others: what it does must follow from",
+        r"^f: gave \[.*\] for .*, and \[.*\] when called again among others: what it does must follow from",
     ),
-    (BOX, lambda obs: amounts(obs - np.asarray(obs).mean(0)), "when asked again among others"),
+    (BOX, lambda obs: amounts(obs - np.asarray(obs).mean(0)), "when called again among others"),
     (BOX, lambda obs: amounts(obs) if len(obs) == 5 else 1 / 0, r"^f: failed, given \d+ .*: ZeroDivisionError"),
 ]
 

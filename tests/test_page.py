@@ -9,7 +9,7 @@ import matplotlib
 import numpy as np
 import pytest
 
-from offing.report import figures
+from offing.report import figures, labels
 from offing.report.jsonable import from_json
 from offing.report.page import page, sentences
 from offing.report.reports import SorelReport, upgraded
@@ -234,12 +234,12 @@ def test_many_settings_stay_readable():
 def test_settings_are_named_by_what_differs_or_numbered():
     result, _ = sample(plans=4, worlds=2)
     tried = [dict(each.setting) for each in report(result).planned.settings]
-    assert figures.differing(tried) == ["lr", "discount"]
-    assert figures.differences(tried)[1] == "lr 0.003, discount 0.97"
-    assert figures.differences(tried[:1]) == ["setting 1"]
+    assert labels.differing(tried) == ["lr", "discount"]
+    assert labels.differences(tried)[1] == "lr 0.003, discount 0.97"
+    assert labels.differences(tried[:1]) == ["setting 1"]
     for i, setting in enumerate(tried):
         setting["a_long_name"] = i
-    assert figures.differences(tried) == ["setting 1", "setting 2", "setting 3", "setting 4"]
+    assert labels.differences(tried) == ["setting 1", "setting 2", "setting 3", "setting 4"]
 
 
 def test_a_ranking_promises_no_value():

@@ -114,14 +114,16 @@ def test_slopes_of_linear_critics_are_their_weights_made_one_long():
     params = linear([[[9.0, 3.0, 4.0]], [[9.0, 0.0, -2.0]]], [[0.0], [0.0]])  # of obs, and of two actions
     found = edac.slopes(params, jnp.ones((5, 1)), jnp.zeros((5, 2)), box)
     np.testing.assert_allclose(found, np.broadcast_to([[[0.6, 0.8]], [[0.0, -1.0]]], (2, 5, 2)), rtol=1e-5)
-    np.testing.assert_allclose(edac.alike(found), 2 * -0.8, rtol=1e-5)  # both orders of the one pair, over N - 1
+    np.testing.assert_allclose(
+        edac.similarity(found), 2 * -0.8, rtol=1e-5
+    )  # both orders of the one pair, over N - 1
 
 
 def test_alike_is_zero_at_right_angles_and_n_if_all_are_the_same():
     one = jnp.ones((1, 3, 1))
     corner = jnp.stack([one * jnp.array([1.0, 0.0]), one * jnp.array([0.0, 1.0])])[:, 0]
-    np.testing.assert_allclose(edac.alike(corner), 0.0, atol=1e-6)
-    np.testing.assert_allclose(edac.alike(jnp.broadcast_to(corner[:1], (4, 3, 2))), 4.0)
+    np.testing.assert_allclose(edac.similarity(corner), 0.0, atol=1e-6)
+    np.testing.assert_allclose(edac.similarity(jnp.broadcast_to(corner[:1], (4, 3, 2))), 4.0)
 
 
 def test_the_penalty_is_added_with_its_weight():
@@ -136,7 +138,7 @@ def test_the_penalty_is_added_with_its_weight():
 
 def test_critics_of_two_choices_are_pushed_apart_where_they_agree():
     b = rows([[0.0]], [[1, 0]], [[0.0]])
-    loss = lambda values: edac.alike(edac.slopes(flat(values), b.obs, b.action, TWO))
+    loss = lambda values: edac.similarity(edac.slopes(flat(values), b.obs, b.action, TWO))
     values = jnp.array([[1.0, 2.0], [5.0, 7.0]])  # both prefer the second, the second critic by more
     assert loss(values) > 0 > loss(values.at[1].set(jnp.array([7.0, 5.0])))
     np.testing.assert_allclose(loss(values + 3.0), loss(values), rtol=1e-5)  # what all choices share is no slope

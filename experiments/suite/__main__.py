@@ -99,10 +99,10 @@ def job(given: argparse.Namespace) -> int:
         os.sched_setaffinity(0, {int(os.environ["SUITE_CORE"])})
     from .jobs import Job, perform, write
 
-    asked = Job(*json.loads(given.job))
-    assert asked.task in TASKS
-    folder = given.out / "work" / asked.name
-    write(given.out / f"{asked.name}.json", perform(asked, folder))
+    request = Job(*json.loads(given.job))
+    assert request.task in TASKS
+    folder = given.out / "work" / request.name
+    write(given.out / f"{request.name}.json", perform(request, folder))
     shutil.rmtree(folder, ignore_errors=True)
     return 0
 

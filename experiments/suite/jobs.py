@@ -48,7 +48,7 @@ def listed(
     controls: bool = False,
 ) -> list[Job]:
     """All jobs of a run, longest first; with `controls` those on spoilt logs instead."""
-    found = [
+    jobs = [
         Job(what, task, count, seed, scale, control)
         for what in whats
         for task in tasks
@@ -56,14 +56,14 @@ def listed(
         for seed in seeds
         for control in (logs.CONTROLS[what] if controls else ("none",))
     ]
-    return sorted(found, key=lambda job: (-job.weight, job.seed, job.name))
+    return sorted(jobs, key=lambda job: (-job.weight, job.seed, job.name))
 
 
 def commit() -> str:
     """The tree's commit, with a mark where files differ from it; what SUITE_COMMIT says where there is no git."""
-    told = os.environ.get("SUITE_COMMIT")
-    if told:
-        return told
+    given = os.environ.get("SUITE_COMMIT")
+    if given:
+        return given
     git = lambda *words: subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     head = git("rev-parse", "--short", "HEAD")
     return (head or "unknown") + ("+changed" if head and git("status", "--porcelain", "--", "offing") else "")
@@ -110,14 +110,14 @@ def _planned(planned: product.Planned, job: Job) -> product.Numbers:
     }
 
 
-def _methods(judged: dict[str, product.Judged]) -> product.Numbers:
+def _methods(estimates: dict[str, product.Estimate]) -> product.Numbers:
     """Estimates by method: discounted, and where there is one, the return."""
     return {
         method: {
             "value": one.value._asdict(),
             "return": None if one.returned is None else one.returned._asdict(),
         }
-        for method, one in judged.items()
+        for method, one in estimates.items()
     }
 
 

@@ -71,14 +71,14 @@ def net(task: Task, hidden: int, theta: np.ndarray, reading: Reading) -> Act:
 def dice(obs: np.ndarray, reading: Reading, salt: int, width: int) -> np.ndarray:
     """Numbers [N, width] in [0, 1) that a coarse cell of the observation decides, evenly spread over cells."""
     cells = np.floor(3 * reading(obs)).astype(np.int64).astype(np.uint64)
-    found = np.empty((len(cells), width))
+    numbers = np.empty((len(cells), width))
     for k in range(width):
         mixed = np.full(len(cells), 0x9E3779B97F4A7C15 * (1 + salt * 64 + k) % 2**64, np.uint64)
         for column in cells.T:
             mixed = (mixed ^ column) * np.uint64(0xBF58476D1CE4E5B9)
             mixed ^= mixed >> np.uint64(29)
-        found[:, k] = (mixed >> np.uint64(11)).astype(np.float64) / 2**53
-    return found
+        numbers[:, k] = (mixed >> np.uint64(11)).astype(np.float64) / 2**53
+    return numbers
 
 
 def rolled(task: Task, reading: Reading, salt: int) -> Act:
@@ -122,18 +122,18 @@ class Pool(NamedTuple):
 
 def build(task: Task, nets: dict[str, np.ndarray], reading: Reading) -> dict[str, Act]:
     """All policies of a task; `nets` has weights by name, `linear_...` or `net_...`."""
-    found = dict(task.scripts())
-    best = next(iter(found))
-    found |= {
+    policies = dict(task.scripts())
+    best = next(iter(policies))
+    policies |= {
         name: net(task, HIDDEN if name.startswith("net") else 0, theta.astype(np.float64), reading)
         for name, theta in nets.items()
     }
     last = [name for name in nets if name.endswith("last")]
-    found["dice"] = rolled(task, reading, 1)
-    found[f"{best}_disturbed"] = disturbed(task, found[best], 0.35, reading, 3)
+    policies["dice"] = rolled(task, reading, 1)
+    policies[f"{best}_disturbed"] = disturbed(task, policies[best], 0.35, reading, 3)
     for i, name in enumerate(last):
-        found[f"{name}_disturbed"] = disturbed(task, found[name], (0.2, 0.5)[i % 2], reading, 5 + 2 * i)
-    return found
+        policies[f"{name}_disturbed"] = disturbed(task, policies[name], (0.2, 0.5)[i % 2], reading, 5 + 2 * i)
+    return policies
 
 
 def pool(task: Task, path: Path = WEIGHTS) -> Pool:
@@ -142,7 +142,7 @@ def pool(task: Task, path: Path = WEIGHTS) -> Pool:
         mine = {key.split("/", 1)[1]: kept[key] for key in kept.files if key.startswith(task.name + "/")}
     reading = Reading(*mine.pop("reading").astype(np.float64))
     order, earned = mine.pop("order").tolist(), mine.pop("earned").tolist()
-    found = build(task, mine, reading)
-    if set(order) != set(found):
+    policies = build(task, mine, reading)
+    if set(order) != set(policies):
         raise ValueError(f"{task.name}: its pool was made for other policies; run the command train again")
-    return Pool({name: found[name] for name in order}, dict(zip(order, earned, strict=True)))
+    return Pool({name: policies[name] for name in order}, dict(zip(order, earned, strict=True)))

@@ -33,7 +33,7 @@ class Promise(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """What `offing sorel` said, and its policy."""
+    """What `offing sorel` reported, and its policy."""
 
     verdict: str
     reasons: list[str]
@@ -45,8 +45,8 @@ class Planned(NamedTuple):
     seconds: float
 
 
-class Judged(NamedTuple):
-    """What `offing evaluate` said of one policy by one method."""
+class Estimate(NamedTuple):
+    """What `offing evaluate` gives for one policy by one method."""
 
     value: Promise  # discounted
     returned: Promise | None  # undiscounted, where the method has it
@@ -90,35 +90,35 @@ def _through_the_door(log: Any, scale: str, seed: int, out: Path) -> Planned:
 
     door: Any = offing.sorel
     result = door(log, scale=scale, seed=seed, out=out / "sorel")
-    said = result.to_json()
-    promise = _own(said["return"])
+    report = result.to_json()
+    promise = _at_its_level(report["return"])
     promise = promise._replace(intervals={f"{level:g}": tuple(result.interval(level)) for level in LEVELS})
     return Planned(
         verdict=str(result.verdict),
         reasons=list(result.reasons),
         promise=promise,
-        value=_own(said["value"]),
-        behaviour=said["behaviour"],
-        worlds=_worlds(said),
+        value=_at_its_level(report["value"]),
+        behaviour=report["behaviour"],
+        worlds=_worlds(report),
         mind=Mind(lambda obs, reward, state: result.policy.predict(obs, state, reward=reward)),
         seconds=float(result.seconds),
     )
 
 
-def _own(found: Numbers) -> Promise:
+def _at_its_level(saved: Numbers) -> Promise:
     """A promise at its own level, with all numbers and terms that stand beside it."""
-    terms = {name: part for name, part in found.items() if name != "worlds" and _small(part)}
-    return Promise(found["median"], {f"{found['level']:g}": tuple(found["interval"])}, terms)
+    terms = {name: part for name, part in saved.items() if name != "worlds" and _small(part)}
+    return Promise(saved["median"], {f"{saved['level']:g}": tuple(saved["interval"])}, terms)
 
 
 def _small(part: Any) -> bool:
     return isinstance(part, (int, float, dict))
 
 
-def _worlds(said: Numbers) -> Numbers:
+def _worlds(report: Numbers) -> Numbers:
     """What a result says of its worlds: the loss of information by column, the support, and what calibrates it."""
     wanted = ("pil", "support", "calibration", "evidence", "checks", "columns_predicted", "guaranteed")
-    return {name: said[name] for name in wanted if said.get(name) is not None}
+    return {name: report[name] for name in wanted if report.get(name) is not None}
 
 
 def _by_command(log: Given, task: Task, scale: str, seed: int, out: Path) -> Planned:
@@ -131,42 +131,42 @@ def _by_command(log: Given, task: Task, scale: str, seed: int, out: Path) -> Pla
     code = main(["sorel", str(file), "--scale", scale, "--seed", str(seed), "--out", str(folder)])
     if code not in (0, 3, 4):
         raise RuntimeError(f"offing sorel ended with exit code {code}")
-    said = json.loads((folder / "result.json").read_text())
+    report = json.loads((folder / "result.json").read_text())
     return Planned(
-        verdict=said["verdict"]["word"],
-        reasons=list(said["verdict"]["reasons"]),
-        promise=_saved(folder, said, "return"),
-        value=_saved(folder, said, "value"),
-        behaviour=said["behaviour"],
-        worlds=_worlds(said),
+        verdict=report["verdict"]["word"],
+        reasons=list(report["verdict"]["reasons"]),
+        promise=_saved(folder, report, "return"),
+        value=_saved(folder, report, "value"),
+        behaviour=report["behaviour"],
+        worlds=_worlds(report),
         mind=_mind(folder, task),
-        seconds=float(said.get("seconds", 0.0)),
+        seconds=float(report.get("seconds", 0.0)),
     )
 
 
-def _saved(folder: Path, said: Numbers, name: str) -> Promise:
+def _saved(folder: Path, report: Numbers, name: str) -> Promise:
     """A promise as the result has it; other levels than its own are read off its episodes and terms."""
-    found = said[name]
-    terms = {key: value for key, value in found.items() if isinstance(value, (int, float))}
-    own = {f"{found['level']:g}": tuple(found["interval"])}
-    more = found.get("intervals") or _rebuilt(folder, said, name)
-    intervals = {key: tuple(ends) for key, ends in more.items()} | own
-    return Promise(found["median"], {f"{level:g}": intervals[f"{level:g}"] for level in LEVELS}, terms)
+    saved = report[name]
+    terms = {key: value for key, value in saved.items() if isinstance(value, (int, float))}
+    its_own = {f"{saved['level']:g}": tuple(saved["interval"])}
+    more = saved.get("intervals") or _rebuilt(folder, report, name)
+    intervals = {key: tuple(ends) for key, ends in more.items()} | its_own
+    return Promise(saved["median"], {f"{level:g}": intervals[f"{level:g}"] for level in LEVELS}, terms)
 
 
-def _rebuilt(folder: Path, said: Numbers, name: str) -> dict[str, tuple[float, float]]:
+def _rebuilt(folder: Path, report: Numbers, name: str) -> dict[str, tuple[float, float]]:
     """Intervals at all levels, from an estimate that is put together again out of what was saved."""
     import offing
 
-    found = said[name]
-    with np.load(folder / said["episodes"]) as kept:
+    saved = report[name]
+    with np.load(folder / report["episodes"]) as kept:
         returns = kept[name]
     fields = set(offing.ValueEstimate._fields) - {"returns", "bounds"}
-    parts = {field: found[field] for field in fields & set(found)} | {"starts": found.get("starts", 0.0) ** 2}
+    parts = {field: saved[field] for field in fields & set(saved)} | {"starts": saved.get("starts", 0.0) ** 2}
     bare = offing.ValueEstimate(returns, **parts)
-    low, high = bare.interval(found["level"])
-    held = [found["interval"][0] > low + 1e-6 * abs(low), found["interval"][1] < high - 1e-6 * abs(high)]
-    bounds = (found["interval"][0] if held[0] else -np.inf, found["interval"][1] if held[1] else np.inf)
+    low, high = bare.interval(saved["level"])
+    held = [saved["interval"][0] > low + 1e-6 * abs(low), saved["interval"][1] < high - 1e-6 * abs(high)]
+    bounds = (saved["interval"][0] if held[0] else -np.inf, saved["interval"][1] if held[1] else np.inf)
     whole = bare._replace(bounds=bounds)
     return {f"{level:g}": whole.interval(level) for level in LEVELS}
 
@@ -197,7 +197,7 @@ def _mind(folder: Path, task: Task) -> Mind:
     return Mind(act)
 
 
-def judge(log: Given, policies: Mapping[str, Act], scale: str, seed: int) -> dict[str, dict[str, Judged]]:
+def judge(log: Given, policies: Mapping[str, Act], scale: str, seed: int) -> dict[str, dict[str, Estimate]]:
     """`offing evaluate` by the posterior and FQE: what each policy earns, by policy and method."""
     import jax
 
@@ -207,22 +207,22 @@ def judge(log: Given, policies: Mapping[str, Act], scale: str, seed: int) -> dic
     door: Any = offing.evaluate
     if _is_door(door):
         named = {name: _plain(act) for name, act in policies.items()}
-        found = _heard(lambda: door(loaded, named, scale=scale, seed=seed, methods=METHODS))
-        if isinstance(found, dict):
-            return _written(found["estimates"])
+        evaluated = _heard(lambda: door(loaded, named, scale=scale, seed=seed, methods=METHODS))
+        if isinstance(evaluated, dict):
+            return _written(evaluated["estimates"])
     else:
         from offing.value.foreign import foreign
 
         theirs = {name: foreign(_plain(act), loaded.task, width, name) for name, act in policies.items()}
-        found = door(
+        evaluated = door(
             jax.random.key(seed), loaded, offing.space(scale, loaded.data.rows), theirs, METHODS, seed, scale
         )
     return {
         name: {
-            method: Judged(_promise(one.estimate), None if one.returns is None else _promise(one.returns))
+            method: Estimate(_promise(one.estimate), None if one.returns is None else _promise(one.returns))
             for method, one in methods.items()
         }
-        for name, methods in found.estimates.items()
+        for name, methods in evaluated.estimates.items()
     }
 
 
@@ -251,7 +251,7 @@ def _heard(call: Callable[[], Any]) -> Any:
     return heard[-1] if heard else result.to_json()
 
 
-def _written(estimates: Numbers) -> dict[str, dict[str, Judged]]:
+def _written(estimates: Numbers) -> dict[str, dict[str, Estimate]]:
     """Estimates as an evaluation's JSON has them: at one level alone."""
 
     def promise(one: Numbers) -> Promise:
@@ -259,7 +259,7 @@ def _written(estimates: Numbers) -> dict[str, dict[str, Judged]]:
 
     return {
         name: {
-            method: Judged(promise(one), promise(one["return"]) if one.get("return") else None)
+            method: Estimate(promise(one), promise(one["return"]) if one.get("return") else None)
             for method, one in methods.items()
         }
         for name, methods in estimates.items()

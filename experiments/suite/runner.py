@@ -67,10 +67,10 @@ def _expected(took: list[float]) -> float:
 
 
 def _started(job: Job, out: Path, core: int, gpu: bool) -> subprocess.Popen[bytes]:
-    said = out / "said" / f"{job.name}.txt"
-    said.parent.mkdir(exist_ok=True)
+    output = out / "said" / f"{job.name}.txt"
+    output.parent.mkdir(exist_ok=True)
     command = [sys.executable, "-m", "experiments.suite", "job", json.dumps(job), "--out", str(out.resolve())]
-    with said.open("wb") as file:
+    with output.open("wb") as file:
         return subprocess.Popen(
             command, cwd=ROOT, env=_environment(out, core, gpu), stdout=file, stderr=subprocess.STDOUT
         )
@@ -98,7 +98,7 @@ def _report(one: Running, out: Path, took: float) -> None:
         failed.unlink(missing_ok=True)
         print(f"{one.job.name}: {took:.0f} s", flush=True)
         return
-    said = (out / "said" / f"{one.job.name}.txt").read_text(errors="replace").strip().splitlines()
-    why = said[-1] if said else ""
+    lines = (out / "said" / f"{one.job.name}.txt").read_text(errors="replace").strip().splitlines()
+    why = lines[-1] if lines else ""
     write(failed, {**one.job._asdict(), "code": one.process.returncode, "why": why})
     print(f"{one.job.name}: FAILED after {took:.0f} s with {one.process.returncode}: {why}", flush=True)

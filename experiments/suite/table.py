@@ -79,22 +79,22 @@ class Evaluate(NamedTuple):
 
 def read(places: Iterable[Path]) -> list[Record]:
     """Records from folders and gathered files, each job once for every commit: the later place wins."""
-    found: dict[tuple[Any, ...], Record] = {}
+    by_job: dict[tuple[Any, ...], Record] = {}
     for place in places:
         texts = [p.read_text() for p in sorted(place.glob("*.json"))] if place.is_dir() else [place.read_text()]
         for text in texts:
             held = json.loads(text)
             for record in held if isinstance(held, list) else [held]:
-                found[(*_job(record), record["commit"])] = record
-    return [found[key] for key in sorted(found)]
+                by_job[(*_job(record), record["commit"])] = record
+    return [by_job[key] for key in sorted(by_job)]
 
 
 def latest(records: Iterable[Record]) -> list[Record]:
     """Each job's last record: figures are made of these."""
-    found: dict[tuple[Any, ...], Record] = {}
+    by_job: dict[tuple[Any, ...], Record] = {}
     for record in sorted(records, key=lambda r: r.get("at", "")):
-        found[_job(record)] = record
-    return [found[key] for key in sorted(found)]
+        by_job[_job(record)] = record
+    return [by_job[key] for key in sorted(by_job)]
 
 
 def by_commit(records: Iterable[Record]) -> dict[str, int]:
@@ -147,7 +147,7 @@ def sorel_figures(records: Sequence[Record]) -> Sorel:
             level: _share(inside(r["promise"]["intervals"], r["realised"]["mean"], level) for r in records)
             for level in LEVELS
         },
-        same_over_seeds=_share(len(set(said)) == 1 for said in by_log.values() if len(said) > 1),
+        same_over_seeds=_share(len(set(words)) == 1 for words in by_log.values() if len(words) > 1),
         verdicts=dict(verdicts),
         seconds=float(np.median([r["seconds"] for r in records])),
         too_high=_share(r["promise"]["intervals"]["0.9"][0] > r["realised"]["mean"] for r in records),
@@ -174,7 +174,7 @@ def flips(records: Sequence[Record], small: str = "quick", large: str = "large")
     return Share(len(turned), len(both)), turned
 
 
-class Judged(NamedTuple):
+class Compared(NamedTuple):
     """One record's estimates by one method beside the truths."""
 
     estimate: np.ndarray  # [P]
@@ -202,25 +202,28 @@ class Judged(NamedTuple):
         return ((self.low[level] <= self.truth) & (self.truth <= self.high[level])).tolist()
 
 
-def judged(record: Record, method: str, kind: str = "value") -> Judged | None:
+def compared(record: Record, method: str, kind: str = "value") -> Compared | None:
     """A method's estimates of a record's policies, as far as it has both it and the posterior's."""
     truth = "discounted" if kind == "value" else "mean"
     rows = [p for p in record["policies"].values() if method in p and p[method][kind] is not None]
     if not rows:
         return None
-    said = [row[method][kind] for row in rows]
-    levels = [level for level in LEVELS if all(level in s["intervals"] for s in said)]
-    ends = lambda side: {level: np.array([s["intervals"][level][side] for s in said]) for level in levels}
-    return Judged(
-        np.array([s["median"] for s in said]), ends(0), ends(1), np.array([row["truth"][truth] for row in rows])
+    ours = [row[method][kind] for row in rows]
+    levels = [level for level in LEVELS if all(level in s["intervals"] for s in ours)]
+    ends = lambda side: {level: np.array([s["intervals"][level][side] for s in ours]) for level in levels}
+    return Compared(
+        np.array([s["median"] for s in ours]),
+        ends(0),
+        ends(1),
+        np.array([row["truth"][truth] for row in rows]),
     )
 
 
 def evaluate_figures(records: Sequence[Record]) -> Evaluate:
     """Figures of estimates on sound logs: means over logs, coverage over all policies."""
-    ours = [found for r in records if (found := judged(r, "predictive"))]
-    theirs = [found for r in records if (found := judged(r, "fqe"))]
-    returns = [found for r in records if (found := judged(r, "predictive", "return"))]
+    ours = [one for r in records if (one := compared(r, "predictive"))]
+    theirs = [one for r in records if (one := compared(r, "fqe"))]
+    returns = [one for r in records if (one := compared(r, "predictive", "return"))]
     mean = lambda numbers: float(np.mean(numbers)) if len(numbers) else float("nan")
     error, fqe = mean([one.error for one in ours]), mean([one.error for one in theirs])
     covered = lambda many: {level: _share(hit for one in many for hit in one.hits(level)) for level in LEVELS}
@@ -242,7 +245,7 @@ def evaluate_figures(records: Sequence[Record]) -> Evaluate:
     )
 
 
-def _width(many: Sequence[Judged]) -> float:
+def _width(many: Sequence[Compared]) -> float:
     """The median width of a 90% interval over all policies, as a share of its pool's range."""
     widths = [w for one in many for w in (one.high["0.9"] - one.low["0.9"]) / one.range]
     return float(np.median(widths)) if widths else float("nan")

@@ -53,16 +53,16 @@ def made(task: Task, seed: int = 0) -> dict[str, np.ndarray]:
     seen_by_hand = written(task, list(task.scripts().values()), 0.5, 4000, np.random.default_rng([seed, 9]))
     reading = reading_of(task, seen_by_hand.obs)
     nets = {name: theta for kind in STAGES for name, theta in trained(task, kind, reading, seed).items()}
-    found = {
+    earned = {
         name: truth(task, remembers_nothing(policy), JUDGED, seed + 1).mean
         for name, policy in build(task, nets, reading).items()
     }
-    order = sorted(found, key=lambda name: found[name])
+    order = sorted(earned, key=lambda name: earned[name])
     return {
         "reading": np.stack(reading),
         **nets,
         "order": np.array(order),
-        "earned": np.array([found[name] for name in order]),
+        "earned": np.array([earned[name] for name in order]),
     }
 
 

@@ -72,9 +72,9 @@ def _sorel(records: list[Record]) -> list[str]:
 
 
 def _sorel_lines(f: Sorel) -> list[str]:
-    said = ", ".join(f"{word} {count}" for word, count in sorted(f.verdicts.items()))
+    verdicts = ", ".join(f"{word} {count}" for word, count in sorted(f.verdicts.items()))
     return [
-        f"   runs {f.runs}: {said}; median {f.seconds:.0f} s",
+        f"   runs {f.runs}: {verdicts}; median {f.seconds:.0f} s",
         f"   GO where the plan truly beats the log by two standard errors: {f.go_where_better} (75% asked)",
         f"   wrong GO: {f.wrong_go} (at most 5%)",
         f"   NO-GO right: {f.no_go_right} (90% asked)",

@@ -15,8 +15,8 @@ from ._guess import TEACH, features, ridge
 from .facts import Alignment, Effect, Leak
 
 FEATURES = 64  # random ridges of the state
-LEAST = 300  # rows with neighbours on both sides, or nothing is said
-WIDEST = 64  # numbers of the observation, and of the action: wider ones are not asked
+LEAST = 300  # rows with neighbours on both sides, or no figure is given
+WIDEST = 64  # numbers of the observation, and of the action: wider ones are not examined
 
 
 class Neighbours:

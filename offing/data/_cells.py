@@ -53,8 +53,8 @@ def names_of(rows: Rows) -> list[str]:
             if row.keys() != several[0].keys():
                 raise BadInput(f"row {number}: has other columns than row 0")
         return list(map(str, several[0]))
-    found: Any = rows
-    return list(map(str, found.column_names if hasattr(found, "column_names") else found.columns))
+    frame: Any = rows
+    return list(map(str, frame.column_names if hasattr(frame, "column_names") else frame.columns))
 
 
 def cells_of(rows: Rows, name: str, width: int) -> np.ndarray:
@@ -69,8 +69,8 @@ def cells_of(rows: Rows, name: str, width: int) -> np.ndarray:
 
 
 def _several(rows: Rows) -> Sequence[Mapping[str, object]] | None:
-    found = isinstance(rows, Sequence) and not isinstance(rows, str) and rows and isinstance(rows[0], Mapping)
-    return rows if found else None  # type: ignore[return-value]
+    listed = isinstance(rows, Sequence) and not isinstance(rows, str)
+    return rows if listed and rows and isinstance(rows[0], Mapping) else None  # type: ignore[return-value]
 
 
 def _is_frame(rows: Rows) -> bool:
@@ -108,15 +108,15 @@ def numbers_of(cells: np.ndarray, name: str, fill: float | None = None, width: i
     if cells.dtype.kind not in "fiub" or cells.size != len(cells) * width:
         what = f"{cells.dtype} of shape {cells.shape[1:]}"
         raise BadInput(f"column {name!r}: {what} where {width} number{'s' * (width > 1)} a row were expected")
-    found = cells.reshape(len(cells), width).astype(np.float64)
-    empty = np.isnan(found)
+    numbers = cells.reshape(len(cells), width).astype(np.float64)
+    empty = np.isnan(numbers)
     if empty.any():
         if fill is None:
             raise BadInput(f"column {name!r}, row {int(empty.any(1).argmax())}: empty; give its value")
-        found[empty] = fill
-    if np.isinf(found).any():
-        raise BadInput(f"column {name!r}, row {int(np.isinf(found).any(1).argmax())}: not a finite number")
-    return found
+        numbers[empty] = fill
+    if np.isinf(numbers).any():
+        raise BadInput(f"column {name!r}, row {int(np.isinf(numbers).any(1).argmax())}: not a finite number")
+    return numbers
 
 
 def words_of(cells: np.ndarray, name: str, empty: bool = False) -> np.ndarray:
@@ -154,14 +154,14 @@ def _yes(column: Column, cells: np.ndarray) -> np.ndarray:
     table = {"0": 0.0, "1": 1.0, "false": 0.0, "true": 1.0}
     table |= {word.lower(): float(i) for i, word in enumerate(column.levels)}
     table |= {} if column.fill is None else {"": column.fill}
-    found = np.array([table.get(word.lower(), math.nan) for word in words.tolist()], np.float32)
-    bad = np.isnan(found)
+    numbers = np.array([table.get(word.lower(), math.nan) for word in words.tolist()], np.float32)
+    bad = np.isnan(numbers)
     if bad.any():
         word = words[int(bad.argmax())]
         raise BadInput(
             f"column {column.name!r}: {word!r} where {listed(column.levels or ('0', '1'))} was expected"
         )
-    return found[:, None]
+    return numbers[:, None]
 
 
 def _turning(column: Column, cells: Mapping[str, np.ndarray]) -> np.ndarray:

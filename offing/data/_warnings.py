@@ -12,7 +12,7 @@ LEAST = 100  # rows: with fewer nothing can be said
 COPIES = 0.05  # share of the rows that may be copies of others
 JUMPS = 0.001  # share of the steps that may be jumps
 OTHER = 0.2  # share of the steps of time that may have another length than the usual one
-TOUCHED = 0.05  # of what the state leaves open: so much told by the action is no accident
+TOUCHED = 0.05  # of what the state leaves open: so much explained by the action is no accident
 
 
 def warnings(facts: Facts) -> Iterator[str]:
@@ -94,10 +94,10 @@ def _of_columns(facts: Facts) -> Iterator[str]:
 
 def _of_rewards(facts: Facts) -> Iterator[str]:
     if facts.rewards.min == facts.rewards.max:
-        alike = (
+        effect = (
             ": all policies earn alike" if facts.ends == 0 else ", so only when episodes end tells policies apart"
         )
-        yield "every reward is the same" + alike
+        yield "every reward is the same" + effect
     leak = facts.leak
     if leak is None:
         return

@@ -153,8 +153,8 @@ class Columns:
         if not self.table:
             return actions.argmax(-1) if self.discrete else actions
         rows = np.atleast_2d(actions)
-        found = self._choices(rows.argmax(-1)) if self.discrete else self._amounts(rows)
-        named = [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)]
+        cells = self._choices(rows.argmax(-1)) if self.discrete else self._amounts(rows)
+        named = [dict(zip(cells, row, strict=True)) for row in zip(*cells.values(), strict=True)]
         return named[0] if actions.ndim == 1 else named
 
     def matches(self, other: Columns, whose: str) -> None:
@@ -187,13 +187,13 @@ class Columns:
         }
 
     @classmethod
-    def from_json(cls, found: Mapping[str, object]) -> Columns:
+    def from_json(cls, saved: Mapping[str, object]) -> Columns:
         """What `to_json` wrote; BadInput if it is something else."""
         try:
             made = lambda kind, item: kind(**{k: tuple(v) if isinstance(v, list) else v for k, v in item.items()})
-            obs = tuple(made(Column, item) for item in _list(found["obs"]))
-            action = tuple(made(ActionColumn, item) for item in _list(found["action"]))
-            whole = cls(obs, action, bool(found["table"]), tuple(map(str, _list(found["others"]))))
+            obs = tuple(made(Column, item) for item in _list(saved["obs"]))
+            action = tuple(made(ActionColumn, item) for item in _list(saved["action"]))
+            whole = cls(obs, action, bool(saved["table"]), tuple(map(str, _list(saved["others"]))))
             if any(column.encoding not in ENCODINGS for column in obs):
                 raise ValueError("encoding")
             return whole
@@ -206,11 +206,11 @@ class Columns:
             raise BadInput(
                 f"observations of shape {rows.shape}: {width} numbers a row were expected, {listed(self.names)}"
             )
-        found = np.atleast_2d(np.asarray(rows, np.float32))
-        if not np.isfinite(found).all():
-            row, number = np.argwhere(~np.isfinite(found))[0]
+        observations = np.atleast_2d(np.asarray(rows, np.float32))
+        if not np.isfinite(observations).all():
+            row, number = np.argwhere(~np.isfinite(observations))[0]
             raise BadInput(f"column {self.names[number]!r}, row {row}: not a finite number")
-        return found
+        return observations
 
     def _cells(self, rows: Rows) -> dict[str, np.ndarray]:
         """The cells of every column that is needed, column by column."""
@@ -225,13 +225,13 @@ class Columns:
                 raise BadInput(f"column {name!r}: missing; a row needs {listed(self.inputs)}")
         needed = [name for name in dict.fromkeys((*self.inputs, *sources.values())) if name in names]
         wide = {column.name: column.width for column in self.obs if column.encoding == "number"}
-        found = {name: cells_of(rows, name, wide.get(name, 1)) for name in needed}
-        for name, cells in found.items():
-            if len(cells) != len(found[needed[0]]):
+        columns = {name: cells_of(rows, name, wide.get(name, 1)) for name in needed}
+        for name, cells in columns.items():
+            if len(cells) != len(columns[needed[0]]):
                 raise BadInput(
-                    f"column {name!r}: {len(cells)} rows where {needed[0]!r} has {len(found[needed[0]])}"
+                    f"column {name!r}: {len(cells)} rows where {needed[0]!r} has {len(columns[needed[0]])}"
                 )
-        return found
+        return columns
 
     def _choices(self, index: np.ndarray) -> dict[str, list[Cell]]:
         places = np.unravel_index(index, tuple(len(column.levels) for column in self.action))
@@ -241,13 +241,13 @@ class Columns:
         }
 
     def _amounts(self, rows: np.ndarray) -> dict[str, list[object]]:
-        found: dict[str, list[object]] = {}
+        amounts: dict[str, list[object]] = {}
         first = 0
         for column in self.action:
             part = rows[:, first : first + len(column.low)]
             first += len(column.low)
-            found[column.name] = part[:, 0].tolist() if part.shape[1] == 1 else list(part)
-        return found
+            amounts[column.name] = part[:, 0].tolist() if part.shape[1] == 1 else list(part)
+        return amounts
 
 
 def plain_columns(width: int, actions: Box | Discrete) -> Columns:

@@ -189,8 +189,8 @@ def split(
     sizes = np.zeros(folds, np.int32)
     order.sort(key=far.__getitem__)
     for first in range(0, len(order), folds):  # of units that go as far, one to each fold
-        alike = sorted(order[first : first + folds], key=lambda i: -len(units[i]))  # longest to smallest
-        for i, f in zip(alike, np.argsort(sizes, kind="stable"), strict=False):
+        batch = sorted(order[first : first + folds], key=lambda i: -len(units[i]))  # longest to smallest
+        for i, f in zip(batch, np.argsort(sizes, kind="stable"), strict=False):
             parts[f].append(units[i])
             sizes[f] += len(units[i])
     train = np.zeros((folds, len(data.episode)), np.int32)

@@ -51,10 +51,10 @@ def _by_hints(schema: Schema, columns: list[str]) -> tuple[Schema, list[str]]:
     """Roles that one column's name hints at."""
     notes = []
     for role, names in HINTS.items():
-        found = [column for column in _free(schema, columns) if column.lower() in names]
-        if getattr(schema, role) is None and len(found) == 1:
-            schema = replace(schema, **{role: found[0]})
-            notes.append(f"{role}: column {found[0]!r}, which its name hints at; check it")
+        hinted = [column for column in _free(schema, columns) if column.lower() in names]
+        if getattr(schema, role) is None and len(hinted) == 1:
+            schema = replace(schema, **{role: hinted[0]})
+            notes.append(f"{role}: column {hinted[0]!r}, which its name hints at; check it")
     return schema, notes
 
 
@@ -63,10 +63,10 @@ def _by_prefix(schema: Schema, columns: list[str]) -> tuple[Schema, list[str]]:
     notes = []
     for role in ("next_obs", "obs", "action"):
         stems = tuple(f"{alias}{mark}" for alias in ALIASES[role] for mark in "_./-")
-        found = tuple(column for column in _free(schema, columns) if column.lower().startswith(stems))
-        if getattr(schema, role) is None and found:
-            schema = replace(schema, **{role: found})
-            notes.append(f"{role}: {_columns(found)}, by how their names begin; check them")
+        family = tuple(column for column in _free(schema, columns) if column.lower().startswith(stems))
+        if getattr(schema, role) is None and family:
+            schema = replace(schema, **{role: family})
+            notes.append(f"{role}: {_columns(family)}, by how their names begin; check them")
     return schema, notes
 
 
@@ -76,8 +76,8 @@ def _by_what_is_left(schema: Schema, columns: list[str]) -> tuple[Schema, list[s
     if schema.obs is not None or schema.action is None or schema.reward is None or not free:
         return schema, []
     after = {form.format(column) for column in free for form in AFTER}
-    found = tuple(column for column in free if column not in after)
-    return replace(schema, obs=found), [f"obs: {_columns(found)}: all that nothing else uses. A guess; check it"]
+    unused = tuple(column for column in free if column not in after)
+    return replace(schema, obs=unused), [f"obs: {_columns(unused)}: all that nothing else uses. A guess; check it"]
 
 
 def _by_pairs(schema: Schema, columns: list[str]) -> tuple[Schema, list[str]]:
@@ -86,9 +86,9 @@ def _by_pairs(schema: Schema, columns: list[str]) -> tuple[Schema, list[str]]:
     if schema.next_obs is not None or not now:
         return schema, []
     for form in AFTER:
-        found = tuple(form.format(column) for column in now)
-        if free.issuperset(found):
-            return replace(schema, next_obs=found), [f"next_obs: {_columns(found)}, by the observation's names"]
+        ahead = tuple(form.format(column) for column in now)
+        if free.issuperset(ahead):
+            return replace(schema, next_obs=ahead), [f"next_obs: {_columns(ahead)}, by the observation's names"]
     return schema, []
 
 

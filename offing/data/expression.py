@@ -141,36 +141,36 @@ def _combined(node: Node, parts: list[np.ndarray], table: Table) -> np.ndarray:
         return np.negative(parts[0])
     empty = np.logical_or.reduce(np.broadcast_arrays(*map(np.isnan, parts)))
     if node.kind == "compare":
-        found = COMPARED[node.word](*parts)
+        truth = COMPARED[node.word](*parts)
     elif node.kind == "not":
-        found = parts[0] == 0
+        truth = parts[0] == 0
     else:
-        found = (np.logical_and if node.kind == "and" else np.logical_or)(*(part != 0 for part in parts))
-    return np.where(empty, np.nan, found.astype(np.float64))
+        truth = (np.logical_and if node.kind == "and" else np.logical_or)(*(part != 0 for part in parts))
+    return np.where(empty, np.nan, truth.astype(np.float64))
 
 
 def _compare_words(node: Node, table: Table, key: str) -> np.ndarray:
     one, other = node.parts if node.parts[1].kind == "text" else node.parts[::-1]
     ahead = one.kind == "call" and one.word == "next"
     column = one.parts[0] if ahead else one
-    found = table.equals(column.word, other.word) if column.kind == "column" else None
-    if node.word not in ("==", "!=") or found is None:
+    truth = table.equals(column.word, other.word) if column.kind == "column" else None
+    if node.word not in ("==", "!=") or truth is None:
         raise BadInput(f"schema, '{key}': only a column of words can be compared with {other.word!r}, by == or !=")
-    found = found if node.word == "==" else 1 - found
-    return table.after(found) if ahead else found
+    truth = truth if node.word == "==" else 1 - truth
+    return table.after(truth) if ahead else truth
 
 
 def _tokens(text: str, key: str) -> Iterator[tuple[str, str]]:
     at, count = 0, 0
     text = text.rstrip()
     while at < len(text):
-        found = TOKEN.match(text, at)
-        if found is None or (count := count + 1) > MOST:
-            what = f"more than {MOST} words and signs" if found else f"{text[at:].strip()[:12]!r} was not expected"
+        token = TOKEN.match(text, at)
+        if token is None or (count := count + 1) > MOST:
+            what = f"more than {MOST} words and signs" if token else f"{text[at:].strip()[:12]!r} was not expected"
             raise BadInput(f"schema, '{key}': {what}")
-        kind = str(found.lastgroup)
-        yield {"text2": "text", "quoted": "column"}.get(kind, kind), found[kind]
-        at = found.end()
+        kind = str(token.lastgroup)
+        yield {"text2": "text", "quoted": "column"}.get(kind, kind), token[kind]
+        at = token.end()
 
 
 class _Parser:

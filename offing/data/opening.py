@@ -54,14 +54,14 @@ def _file(path: Path, request: Request, known: dict[str, Source]) -> tuple[Sourc
             return source, request._replace(what=[path])
     files = [item for item in inside if item.is_file()]
     by_suffix = [(source, [item for item in files if _ends(item, source)]) for source in known.values()]
-    found = [(source, parts) for source, parts in by_suffix if parts]
-    if len(found) > 1:
-        kinds = " and ".join(source.suffixes[0] for source, _ in found)
+    readable = [(source, parts) for source, parts in by_suffix if parts]
+    if len(readable) > 1:
+        kinds = " and ".join(source.suffixes[0] for source, _ in readable)
         raise BadInput(f"{name}: {kinds} files in one folder; give one kind")
-    if not found:
+    if not readable:
         there = f" (there is {_some(inside)})" if folder else ""
         raise BadInput(f"{name}: unknown kind of file{there}; what is read: {_abouts(known)}")
-    source, parts = found[0]
+    source, parts = readable[0]
     return source, request._replace(what=parts)
 
 

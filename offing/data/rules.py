@@ -1,7 +1,7 @@
 """Do all episodes pay by one rule? Rewards whose sign, unit or goal changes between them teach a world nothing.
 
 As `_drivers` asks who drove, this asks who paid: for k = 1 and 2, episodes are dealt to k predictors of the reward
-from observation, action and next observation, each to the one that foretells half of its rows best; the other half
+from observation, action and next observation, each to the one that predicts half of its rows best; the other half
 says how well. A log whose every reward has the wrong sign pays by one rule too: that is another task, and only
 somebody who knows what is good can tell.
 """

@@ -34,7 +34,7 @@ QUESTION = (
 
 @dataclass(frozen=True)
 class Schema:
-    """Which column is what, in the log's own names; what is None is read off the log, and said."""
+    """Which column is what, in the log's own names; what is None is read off the log, and noted."""
 
     # Whose rows are whose, and when
     unit: Names = None  # columns that tell machines, patients or sites apart; "none": there is one alone
@@ -135,16 +135,16 @@ class Schema:
 def parse(text: str, name: str = "schema") -> Schema:
     """The schema in a TOML text; BadInput says which line or key is wrong."""
     try:
-        found = tomllib.loads(text)
+        table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # nesting without end exhausts the parser's stack
         reason = str(error).splitlines()[0] if str(error) else "too deep"
         raise BadInput(f"{name}: not a schema in TOML ({reason})") from None
     known = [item.name for item in fields(Schema)]
-    for key in found:
+    for key in table:
         if key not in known:
             raise BadInput(f"{name}, {key!r}: no such key; there are {', '.join(known)}")
     try:
-        return Schema(**found)
+        return Schema(**table)
     except BadInput as error:
         raise BadInput(f"{name}: {error}") from None
 
@@ -191,30 +191,30 @@ def complete(
                 text = f"missing, and the schema says it is '{role}'; there is {have}"
                 raise BadInput(f"{name}, column {column!r}: {text}")
     used = {column for role in known.roles for column in known.names(role)}
-    found: dict[str, Names] = {role: getattr(known, role) for role in known.roles}
+    roles: dict[str, Names] = {role: getattr(known, role) for role in known.roles}
     free = {column: value for column, value in columns.items() if column not in used}
     families = _families(free)
     reasons: list[str] = []
-    for role in (role for role in ROLES if role not in found):
+    for role in (role for role in ROLES if role not in roles):
         names = _named(role, free, families, name)
         if names:
-            found[role] = names
+            roles[role] = names
             many = not isinstance(names, str)
             text = f"{len(names)} columns, {names[0]!r} to {names[-1]!r}, by their names" if many else ""
             reasons.append(f"{role}: " + (text or f"column {names!r}, by its name"))
     for column in free:
-        if column.lower() in ("done", "dones") and not {"terminated", "truncated"} & set(found):
+        if column.lower() in ("done", "dones") and not {"terminated", "truncated"} & set(roles):
             text = "does it mark true ends or time-outs? Say in a schema that it is 'terminated' or 'truncated'"
             if strict:
                 raise BadInput(f"{name}, column {column!r}: {text}")
             reasons.append(f"column {column!r}: {text}")
-    missing = [role for role in NEEDED if role not in found]
+    missing = [role for role in NEEDED if role not in roles]
     if strict and missing:
         have = listed(list(columns)) or "nothing"
         raise BadInput(
             f"{name}, column '{missing[0]}': missing; there is {have}; say in a schema which it is ({DRAFTS})"
         )
-    schema = replace(known, **found)
+    schema = replace(known, **roles)
     used = {column for role in schema.roles for column in schema.names(role)}
     return schema, reasons, [f"column {column!r}: not used" for column in columns if column not in used]
 
@@ -245,12 +245,12 @@ def listed(names: list[str]) -> str:
 
 def _families(columns: Mapping[str, Any]) -> dict[str, list[tuple[int, str]]]:
     """Columns that differ in a trailing number only, by what stands before it."""
-    found: dict[str, list[tuple[int, str]]] = {}
+    families: dict[str, list[tuple[int, str]]] = {}
     for column in columns:
         match = FAMILY.fullmatch(column)
         if match and len(match[2]) < 7:
-            found.setdefault(match[1], []).append((int(match[2]), column))
-    return found
+            families.setdefault(match[1], []).append((int(match[2]), column))
+    return families
 
 
 def _members(family: list[tuple[int, str]], key: str, name: str) -> tuple[str, ...]:

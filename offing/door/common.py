@@ -48,7 +48,7 @@ class Options(TypedDict, total=False):
     out: PathLike | None  # folder to write to, and to resume from
     fresh: bool  # start anew, even if `out` holds a finished or an interrupted run
     engine: str | engines.Engine  # where settings train: here, devices or ray
-    progress: bool | Progress  # whether to show it, or who is told of it
+    progress: bool | Progress  # whether to show it, or what it is reported to
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from ..explain.explanation import Promised
 from ..explain.page import Explained, explained_by
 from ..progress import Bar
 from ..report.actor import Actor
-from ..report.evaluation import Evaluation, evaluation
+from ..report.evaluation import Evaluation, evaluation_of
 from ..report.evaluation_figures import policies as policies_figure
 from ..report.evaluation_store import PAGE, RESULT, estimates_table, load_evaluation, summary, with_page
 from ..report.reports import Facts
@@ -92,7 +92,7 @@ class EvaluationResult(Explains, Evaluation):
         cls, assessment: Assessment, facts: Facts, pool: Mapping[str, Policy], log: Log | None = None
     ) -> EvaluationResult:
         """From what every method estimates of a pool of policies."""
-        made, page = with_page(evaluation(assessment, facts))
+        made, page = with_page(evaluation_of(assessment, facts))
         saver = lambda folder: _save(folder, made, page)
         return cls(**vars(made), assessment=assessment, pool=pool, log=log, saver=saver)
 

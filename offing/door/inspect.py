@@ -43,7 +43,7 @@ class Inspection:
         )
 
     def lines(self) -> list[str]:
-        """What was found, in sentences."""
+        """The result in sentences."""
         return inspection.summary(self.facts)
 
     def tables(self) -> Iterable[Printed]:

@@ -13,7 +13,8 @@ from ..tune.run import Run
 from ..types import WorldModel
 from ..version import __version__
 from .common import How, Options, Scale, Source, facts, known, model_of, resumed
-from .results import PosteriorResult, read_posterior
+from .folder import read_posterior
+from .results import PosteriorResult
 
 
 def posterior(

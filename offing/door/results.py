@@ -8,12 +8,10 @@ from __future__ import annotations
 
 import html
 import os
-import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,7 +19,7 @@ from ..data import Log
 from ..explain.explain import explained, promised
 from ..explain.page import Explained, attach, explained_by, inserted, is_attached
 from ..report import jsonable
-from ..report.actor import Actor, load_actor
+from ..report.actor import Actor
 from ..report.jsonable import Json
 from ..report.page import page
 from ..report.posterior_page import PAGE as POSTERIOR_PAGE
@@ -29,10 +27,9 @@ from ..report.posterior_page import posterior_page
 from ..report.ranking import summary as ranking_words
 from ..report.ranking_page import order, ranking_page
 from ..report.reports import Facts, PosteriorReport, Predicted, SorelReport, TorelReport
-from ..report.results import PAGE, estimate_of, found
+from ..report.results import PAGE
 from ..report.results import summary as sorel_words
-from ..report.store import RESULT as POSTERIOR
-from ..report.store import Table, finished, frame, load_posterior, posterior_report, save_posterior, unpack, write
+from ..report.store import Table, frame, posterior_report, save_posterior, write
 from ..report.table import summary as posterior_words
 from ..tune.choose import PosteriorChoice
 from ..types import BadInput, Posterior
@@ -48,7 +45,7 @@ class _Says:
     """What all results share: a few lines, a box in a notebook, JSON."""
 
     def lines(self) -> list[str]:
-        """What was found, in sentences."""
+        """The result in sentences."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -62,14 +59,6 @@ class _Says:
     def to_json(self) -> Json:
         """What the folder's JSON holds, as plain values."""
         return jsonable.to_json(self)
-
-
-def _copy(source: Path, folder: Path) -> None:
-    """The files of a finished run in another folder; the JSON last, since a result exists once that does."""
-    names = [item for item in sorted(source.iterdir()) if item.is_file() and not item.name.startswith(".")]
-    folder.mkdir(parents=True, exist_ok=True)
-    for item in sorted(names, key=lambda item: item.suffix == ".json"):
-        shutil.copyfile(item, folder / item.name)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -258,81 +247,3 @@ class PosteriorResult(Saved, PosteriorReport):
             columns[name] = [getattr(each, name) for each in self.settings]
         columns["chosen"] = [i == self.chosen for i in range(len(self.settings))]
         return frame(columns)
-
-
-# ---- from a folder
-
-
-WithLog = TypeVar("WithLog", bound=Explains)
-
-
-def with_log(result: WithLog | None, log: Log) -> WithLog | None:
-    """A result that was read from a folder, with the log that was given."""
-    return None if result is None else replace(result, log=log)
-
-
-def read_sorel(folder: Path) -> SorelResult | None:
-    """The result that SOReL left in a folder, or None if there is none."""
-    report = found(folder)
-    if report is None:
-        return None
-    if not isinstance(report, SorelReport):
-        raise BadInput(f"{folder}: holds the result of another run; choose another folder, or pass --fresh")
-    return SorelResult(**vars(report), **_live(folder, report)._asdict())
-
-
-def read_torel(folder: Path) -> TorelResult | None:
-    """The result that TOReL left in a folder, or None if there is none."""
-    report = found(folder)
-    if report is None:
-        return None
-    if not isinstance(report, TorelReport):
-        raise BadInput(f"{folder}: holds the result of another run; choose another folder, or pass --fresh")
-    return TorelResult(**vars(report), **_live(folder, report)._asdict())
-
-
-def read_finished(folder: Path) -> SorelResult | TorelResult:
-    """The result that SOReL or TOReL left in a folder; BadInput if there is none."""
-    report = found(folder)
-    if report is None:
-        raise BadInput(f"{folder}: holds no finished result")
-    kind = SorelResult if isinstance(report, SorelReport) else TorelResult
-    return kind(**vars(report), **_live(folder, report)._asdict())
-
-
-def read_posterior(folder: Path) -> PosteriorResult | None:
-    """The posterior in a folder, or None if there is none."""
-    report = finished(folder)
-    if report is None:
-        return None
-    saver = lambda to: _copy_posterior(folder, report, to)
-    return PosteriorResult(**vars(report), worlds=load_posterior(folder), saver=saver)
-
-
-def _copy_posterior(folder: Path, report: PosteriorReport, to: Path) -> None:
-    to.mkdir(parents=True, exist_ok=True)
-    write(to / POSTERIOR_PAGE, posterior_page(report).encode())
-    for name in (report.world.arrays, POSTERIOR):
-        shutil.copyfile(folder / name, to / name)
-
-
-class _Live(NamedTuple):
-    """The fields of a result that its JSON does not hold."""
-
-    policy: Actor
-    worlds: Posterior
-    estimate: ValueEstimate
-    saver: Saver
-
-
-def _live(folder: Path, report: Predicted) -> _Live:
-    try:
-        returns = unpack(folder / report.episodes)["return"]
-    except (OSError, ValueError, KeyError):
-        raise BadInput(f"{folder}: the result in it is damaged; --fresh runs it again") from None
-    return _Live(
-        policy=load_actor(folder),
-        worlds=load_posterior(folder),
-        estimate=estimate_of(report.returns, returns),
-        saver=lambda to: _copy(folder, to),
-    )

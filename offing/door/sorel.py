@@ -17,7 +17,7 @@ from ..progress import Bar
 from ..report.actor import Actor
 from ..report.changes import Changes
 from ..report.reports import SorelReport
-from ..report.results import found, promise_of, save_result, sorel_report
+from ..report.results import promise_of, read_result, save_result, sorel_report
 from ..report.store import identity
 from ..report.verdict import verdict
 from ..tune.portfolio import Portfolio, portfolio
@@ -26,7 +26,8 @@ from ..tune.systems import sorel as run_sorel
 from ..types import BadInput, WorldModel
 from ..version import __version__
 from .common import How, Options, Scale, Source, facts, known, model_of, probability, resumed
-from .results import PathLike, SorelResult, read_sorel, with_log
+from .folder import read_sorel, with_log
+from .results import PathLike, SorelResult
 
 
 class PlanOptions(Options, total=False):
@@ -51,7 +52,7 @@ class Planning(How):
         """The earlier run that was named; BadInput unless it learned from the first part of the log."""
         if self.before is None:
             return None
-        report = found(Path(self.before))
+        report = read_result(Path(self.before))
         if not isinstance(report, SorelReport):
             raise BadInput(f"--before {self.before}: holds no finished result of sorel")
         if not log.parts:

@@ -20,7 +20,8 @@ from ..tune.trials import Contender
 from ..types import BadInput, Planner, WorldModel
 from ..version import __version__
 from .common import How, Options, Scale, Source, facts, known, model_of, probability, resumed
-from .results import TorelResult, read_torel, with_log
+from .folder import read_torel, with_log
+from .results import TorelResult
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..report.figures import BLUE, INK, LINE, MUTED, ORANGE, grid, plain_axis, svg, terms
+from ..report.canvas import BLUE, INK, LINE, MUTED, ORANGE, grid, plain_axis, svg
+from ..report.figures import terms
 from .explanation import Explanation
 
 BINS = 10

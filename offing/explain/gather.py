@@ -11,7 +11,7 @@ from ..data.dataset import runs
 from ..types import Dataset, Policy, Task
 from ..value.episodes import acted
 
-ROWS = 4_096  # of the log, in whole episodes, that the policy is asked at
+ROWS = 4_096  # of the log, in whole episodes, that the policy acts at
 
 
 class Logged(NamedTuple):

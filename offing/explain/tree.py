@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-CUTS = 32  # places that a column may be asked at
+CUTS = 32  # places that a column may be cut at
 SMALLEST = 0.02  # share of rows that a leaf must hold
 
 

@@ -6,7 +6,7 @@
 A pull is one episode, and costs as many online samples as that episode was long. This is the baseline that the
 paper holds its offline choice against, in the form of Jackson et al. (2025): returns there are scores from 0 to
 100 with a `width` of 1, and the arms are 20 policies drawn from the sweep. Theirs charges the full horizon for
-every episode, however short; here it is the true length, and all arms can be asked as well as 20 of them.
+every episode, however short; here it is the true length, and it can pull all arms as well as 20 of them.
 """
 
 from __future__ import annotations

@@ -77,8 +77,8 @@ def cost(store: Store, choice: Array) -> Array:
 def advance(key: Key, store: Store, choice: Array) -> tuple[Store, Array]:
     """The machine an hour later, and what that hour earned."""
     noise = jax.random.normal(jax.random.fold_in(key, 0), (2,))
-    heat = 0.1 * (store.outdoor - store.temp) + 0.9 * store.door
-    temp = store.temp + heat - jnp.asarray(COOLING)[choice] + 0.15 * noise[0]
+    warming = 0.1 * (store.outdoor - store.temp) + 0.9 * store.door
+    temp = store.temp + warming - jnp.asarray(COOLING)[choice] + 0.15 * noise[0]
     weather = 12.0 + 0.98 * (store.weather - 12.0) + 0.5 * noise[1]
     later = store._replace(temp=temp, weather=weather, hour=(store.hour + 1.0) % 24.0)
     later = _outside(jax.random.fold_in(key, 1), later)

@@ -50,11 +50,11 @@ def play(
     """
     if episodes < 1:
         raise BadInput(f"{episodes} episodes: play at least 1")
-    found, policy = _source(name), on_host(policy)
+    origin, policy = _source(name), on_host(policy)
     keys, parts = _keys(seed, episodes), []
     with ExitStack() as stack:
-        size = _evenly(episodes, TOGETHER[found[0]])
-        if found[0] == "gymnasium":
+        size = _evenly(episodes, TOGETHER[origin[0]])
+        if origin[0] == "gymnasium":
             run = _stepped(policy, task, envs.hold(stack, name, size), sampled, name)
         else:
             run = _compiled(policy, task, name, sampled)
@@ -69,8 +69,8 @@ def play_pool(policies: Sequence[Policy], task: Task, name: str, episodes: int, 
     """As `play`, of policies that differ in their parameters alone, in a JAX environment: all in one program."""
     env = _fitting(policies[0], task, name)
     pool = jax.tree.map(lambda *leaves: jnp.stack(leaves), *policies)
-    found = jax.tree.map(np.asarray, _pool_rollouts(_keys(seed, episodes), pool, task.discount, env))
-    return [Played(*(column[i] for column in found), env=name, seed=seed) for i in range(len(policies))]
+    rollouts = jax.tree.map(np.asarray, _pool_rollouts(_keys(seed, episodes), pool, task.discount, env))
+    return [Played(*(column[i] for column in rollouts), env=name, seed=seed) for i in range(len(policies))]
 
 
 def task_of(name: str) -> tuple[Task, int]:
@@ -91,7 +91,7 @@ def summary(played: Played, predicted: dict[str, Any] | None = None) -> dict[str
     `inside` says whether the mean return, undiscounted, fell into it.
     """
     returns, values, lengths = played.returns, played.values, played.lengths
-    said: dict[str, Any] = {
+    report: dict[str, Any] = {
         "env": played.env,
         "episodes": len(returns),
         "return": {**_mean(returns), "min": float(returns.min()), "max": float(returns.max())},
@@ -103,8 +103,8 @@ def summary(played: Played, predicted: dict[str, Any] | None = None) -> dict[str
     if predicted is not None:
         low, high = map(float, predicted["interval"])
         kept = {"interval": [low, high], "level": float(predicted["level"]), "median": float(predicted["median"])}
-        said |= {"predicted": kept, "inside": low <= said["return"]["mean"] <= high}
-    return said
+        report |= {"predicted": kept, "inside": low <= report["return"]["mean"] <= high}
+    return report
 
 
 def check(policy: Policy, task: Task, name: str, actions: Box | Discrete, width: int) -> None:
@@ -190,10 +190,10 @@ def _stepped(policy: Policy, task: Task, held: envs.Held, sampled: bool, name: s
 
 
 def _source(name: str) -> tuple[str, str]:
-    found = envs.source(name)
-    if found is None:
+    origin = envs.source(name)
+    if origin is None:
         raise BadInput(f"{name}: no such environment; there are {envs.NAMES}")
-    return found
+    return origin
 
 
 def _evenly(episodes: int, most: int) -> int:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..types import Array, BadInput, Box, Discrete, Key
-from ..value.foreign import asked, read
+from ..value.foreign import call_policy, read
 from ..value.policies import named
 from .policies import Acted, around
 
@@ -22,15 +22,15 @@ def imported(text: str) -> Script:
     """The function that MODULE:FUNCTION names."""
     if not all(text.partition(":")):
         raise BadInput(f"{text}: no such policy; give random, trained, or a function as MODULE:FUNCTION")
-    found = named(text)
-    if not callable(found):
-        raise BadInput(f"{text}: is a {type(found).__name__}, not a function")
-    return found
+    function = named(text)
+    if not callable(function):
+        raise BadInput(f"{text}: is a {type(function).__name__}, not a function")
+    return function
 
 
 def called(script: Script, name: str, obs: np.ndarray, actions: Box | Discrete) -> np.ndarray:
     """What the function does there, as action rows [N, A]; BadInput names the first observation it fails at."""
-    return read(asked(lambda: script(obs.copy()), name, obs), name, obs, actions)
+    return read(call_policy(lambda: script(obs.copy()), name, obs), name, obs, actions)
 
 
 def noisy(keys: Key, rows: Array, noise: float, actions: Box | Discrete) -> Acted:

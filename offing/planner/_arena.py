@@ -111,8 +111,8 @@ def gather(key: Key, hypers: Sizes, state: State, arena: Arena, task: Task) -> t
         k1, k2, k3 = jax.random.split(key, 3)
         x = features(net, scale, where.seen, task.actions)
         out, memory = _memory.step(net.core, where.memory, jnp.tanh(dense(net.embed, x)), where.seen.start)
-        said, value = speak(net, out)
-        raw = choose(k1, net, said, task.actions)
+        head, value = speak(net, out)
+        raw = choose(k1, net, head, task.actions)
         action = place(raw, task.actions)
         inside = where.state if where.state else where.seen.obs
         inside, obs, reward, ended = arena.step(k2, inside, action)
@@ -123,7 +123,7 @@ def gather(key: Key, hypers: Sizes, state: State, arena: Arena, task: Task) -> t
             "x": x,
             "start": where.seen.start,
             "raw": raw,
-            "logp": log_prob(net, said, raw, task.actions)[0],
+            "logp": log_prob(net, head, raw, task.actions)[0],
             "value": value,
             "reward": reward,
             "ended": ended,

@@ -75,7 +75,7 @@ def plan(
 ) -> Planned:
     """Trains in `posterior` and keeps the round whose policy was worth most in the judge's held-out worlds.
 
-    A plan that goes on too long learns its own worlds' errors: their value keeps rising and that of held-out
+    A plan that goes on too long learns its training worlds' errors: their value keeps rising and that of held-out
     worlds does not. With `stops` it then ends; rounds that were spared are nan. Pure: `vmap` it over settings.
     """
     rounds = min(rounds, hypers.updates)

@@ -50,8 +50,8 @@ class Act:
     ) -> tuple[Array, Memory]:
         net, scale = params
         out, memory = _memory.step(net.core, memory, look(net, scale, seen, self.actions), seen.start)
-        said = speak(net, out)[0]
-        return place(choose(key, net, said, self.actions), self.actions), memory
+        head = speak(net, out)[0]
+        return place(choose(key, net, head, self.actions), self.actions), memory
 
 
 def look(net: Net, scale: Scale, seen: Seen, actions: Box | Discrete) -> Array:
@@ -75,30 +75,30 @@ def speak(net: Net, out: Array) -> tuple[Array, Array]:
     return dense(net.actor, actor), dense(net.critic, critic)[..., 0]
 
 
-def choose(key: Key | None, net: Net, said: Array, actions: Box | Discrete) -> Array:
+def choose(key: Key | None, net: Net, head: Array, actions: Box | Discrete) -> Array:
     """An action as the planner handles it: unclipped in units of the box, or one-hot; without a key the best."""
     if isinstance(actions, Discrete):
-        index = jnp.argmax(said, -1) if key is None else jax.random.categorical(key, said)
+        index = jnp.argmax(head, -1) if key is None else jax.random.categorical(key, head)
         return jax.nn.one_hot(index, actions.n)
-    return said if key is None else said + jnp.exp(net.log_std) * jax.random.normal(key, said.shape)
+    return head if key is None else head + jnp.exp(net.log_std) * jax.random.normal(key, head.shape)
 
 
-def log_prob(net: Net, said: Array, raw: Array, actions: Box | Discrete) -> tuple[Array, Array]:
-    """Log-probability of an action [...], and the entropy of what was said."""
+def log_prob(net: Net, head: Array, raw: Array, actions: Box | Discrete) -> tuple[Array, Array]:
+    """Log-probability of an action [...], and the entropy of its distribution."""
     if isinstance(actions, Discrete):
-        logits = jax.nn.log_softmax(said)
+        logits = jax.nn.log_softmax(head)
         return jnp.sum(logits * raw, -1), -jnp.sum(jnp.exp(logits) * logits, -1)
-    off = (raw - said) * jnp.exp(-net.log_std)
+    off = (raw - head) * jnp.exp(-net.log_std)
     each = -0.5 * jnp.square(off) - net.log_std - 0.5 * jnp.log(2 * jnp.pi)
     entropy = jnp.sum(net.log_std) + 0.5 * net.log_std.shape[0] * jnp.log(2 * jnp.pi * jnp.e)
     return each.sum(-1), jnp.broadcast_to(entropy, each.shape[:-1])
 
 
-def distribution(net: Net, said: Array) -> Array:
+def distribution(net: Net, head: Array) -> Array:
     """All that tells one distribution of actions from another: log-probabilities, or means and log-deviations."""
     if not net.log_std.shape[0]:
-        return jax.nn.log_softmax(said)
-    return jnp.concatenate([said, jnp.broadcast_to(net.log_std, said.shape)], -1)
+        return jax.nn.log_softmax(head)
+    return jnp.concatenate([head, jnp.broadcast_to(net.log_std, head.shape)], -1)
 
 
 def divergence(one: Array, other: Array, actions: Box | Discrete) -> Array:

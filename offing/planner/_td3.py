@@ -84,7 +84,7 @@ def update(
     rows = drawn(k1, data, (2, hypers.batch_size))
     both = taken(data, rows, state.scale, actions)  # [2, B, ...]
     each = None if toll is None else toll * known(data, rows)
-    # the slow nets do not move between the two steps, so they are asked once
+    # the slow nets do not move between the two steps, so they are evaluated once
     aims = targets(k2, hypers, state.slow, both, each, actions, normed)  # [2, B]
     critic, (first, b) = state.critic, (jax.tree.map(lambda leaf, i=i: leaf[i], both) for i in range(2))
     critic, _, _ = descend(critic, adam(2 * state.count, hypers.lr), critic_loss, first, aims[0], actions, normed)
@@ -99,7 +99,7 @@ def update(
 
 
 def known(data: Dataset, rows: Array) -> Array:
-    """1 where the log says what was done next, 0 where an episode ends or none is told."""
+    """1 where the log says what was done next, 0 where an episode ends or the log does not say."""
     episode, after = jnp.asarray(data.episode), jnp.minimum(rows + 1, data.size - 1)
     same = (episode[rows] == episode[after]) & (episode[rows] >= 0) & (after > rows)
     return same.astype(jnp.float32)

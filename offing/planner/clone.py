@@ -73,9 +73,9 @@ def loss(
     net: Net, x: Array, begun: Array, memory: Array, logged: Array, weight: Array, actions: Box | Discrete
 ) -> tuple[Array, None]:
     """How unlikely the logged actions [T, N, A] are, by weight [T, N]."""
-    said = speak(net, _memory.sweep(net.core, memory, jnp.tanh(dense(net.embed, x)), begun))[0]
+    head = speak(net, _memory.sweep(net.core, memory, jnp.tanh(dense(net.embed, x)), begun))[0]
     bounded = net._replace(log_std=jnp.clip(net.log_std, *LOG_STD))
-    logp = log_prob(bounded, said, logged, actions)[0]
+    logp = log_prob(bounded, head, logged, actions)[0]
     return -jnp.sum(weight * logp) / jnp.maximum(jnp.sum(weight), 1e-6), None
 
 

@@ -43,7 +43,7 @@ def critic_loss(
 ) -> tuple[Array, Array]:
     """Squared errors of all critics, and what their slopes have in common; also what they say [N, B]."""
     loss, q = sacn.critic_loss(params, hypers, b, target, actions)
-    return loss + hypers.eta * alike(slopes(params, b.obs, b.action, actions)), q
+    return loss + hypers.eta * similarity(slopes(params, b.obs, b.action, actions)), q
 
 
 def slopes(params: Net, obs: Array, action: Array, actions: Box | Discrete) -> Array:
@@ -58,7 +58,7 @@ def slopes(params: Net, obs: Array, action: Array, actions: Box | Discrete) -> A
     return slope * jax.lax.rsqrt(jnp.sum(jnp.square(slope), -1, keepdims=True) + 1e-12)
 
 
-def alike(slope: Array) -> Array:
+def similarity(slope: Array) -> Array:
     """What the directions [N, B, A] of different critics have in common, on average: N if all point one way.
 
     The sum over pairs is the square of the sum, less the squares.

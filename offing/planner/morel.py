@@ -17,7 +17,7 @@ from . import _dream
 from ._parts import drawn
 from ._sizes import LARGE_DREAM, LONG_DREAM, SMALL_DREAM, TINY_DREAM
 
-LOOK = 10_000  # logged steps of which the worlds are asked
+LOOK = 10_000  # logged steps at which the worlds are compared
 
 
 @hypers

@@ -1,1 +1,1 @@
-"""Room 6: results in, files and pages out."""
+"""Reports: results in, files and pages out."""

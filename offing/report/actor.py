@@ -93,7 +93,7 @@ class Actor:
         if not deterministic and key is None:
             key = jax.random.key(int(np.random.SeedSequence().generate_state(1)[0]))
         action, memory = self._act(self.policy.params, memory, seen, None if deterministic else key)
-        return self._said(np.asarray(action), single, is_plain(obs)), State(memory, np.asarray(action))
+        return self._decoded(np.asarray(action), single, is_plain(obs)), State(memory, np.asarray(action))
 
     def _begin(self, count: int) -> State:
         return State(None, np.zeros((count, self.task.actions.width), np.float32))
@@ -102,11 +102,11 @@ class Actor:
     def _act(self) -> Callable[..., tuple[Array, object]]:
         return jax.jit(self.policy.act)
 
-    def _said(self, action: np.ndarray, single: bool, plain: bool) -> object:
+    def _decoded(self, action: np.ndarray, single: bool, plain: bool) -> object:
         if not plain:
             return self.names.decode(action[0] if single else action)
-        found = action.argmax(-1) if isinstance(self.task.actions, Discrete) else action
-        return found[0] if single else found
+        plain_actions = action.argmax(-1) if isinstance(self.task.actions, Discrete) else action
+        return plain_actions[0] if single else plain_actions
 
 
 def _is_single(obs: Rows) -> bool:

@@ -1,6 +1,6 @@
 """An evaluation as plain data: what its JSON, its page and its tables read, and nothing else.
 
-`evaluation(assessment, facts)` makes one. What could not be added stands in it as LeftOut, with its reason.
+`evaluation_of(assessment, facts)` makes one. What could not be added stands in it as LeftOut, with its reason.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Evaluation(Facts):
         return ours if ours.returns is None else ours.returns
 
     def cautions(self, policy: str) -> list[Check]:
-        """The checks that speak against trusting what is said of a policy."""
+        """The checks that speak against trusting a policy's estimates."""
         return [c for c in self.checks if not c.passed and c.about in ("log", "worlds", policy)]
 
     def rows_of(self) -> list[Row]:
@@ -110,15 +110,15 @@ class Evaluation(Facts):
             "the loss of information": self.pil,
             "the settings of worlds that were tried": self.posterior,
         }
-        found = [f"Left out: {what}; {part.reason}." for what, part in named.items() if isinstance(part, LeftOut)]
-        found += [f"Left out: the check {name}; {why}." for name, why in self.checks_left_out.items()]
-        return found + [f"Left out: {name}; {why}." for name, why in self.figures_left_out.items()]
+        lost = [f"Left out: {what}; {part.reason}." for what, part in named.items() if isinstance(part, LeftOut)]
+        lost += [f"Left out: the check {name}; {why}." for name, why in self.checks_left_out.items()]
+        return lost + [f"Left out: {name}; {why}." for name, why in self.figures_left_out.items()]
 
 
-def evaluation(assessment: Assessment, facts: Facts) -> Evaluation:
+def evaluation_of(assessment: Assessment, facts: Facts) -> Evaluation:
     """The plain data of an assessment; every part that fails is left out by itself."""
-    found = attempt(lambda: checks(assessment.evidence))
-    passed, lost = ([], {"all of them": found}) if isinstance(found, LeftOut) else found
+    checked = attempt(lambda: checks(assessment.evidence))
+    passed, lost = ([], {"all of them": checked}) if isinstance(checked, LeftOut) else checked
     task = assessment.worlds.task
     return Evaluation(
         **{**vars(facts), "notes": tuple(assessment.notes)},
@@ -167,7 +167,7 @@ def _estimate(
     assessment: Assessment,
 ) -> EstimateReport:
     one, ours = given[method], method == PREDICTIVE
-    said = sentences if isinstance(sentences, LeftOut) else None if ours else sentences[method]
+    why = sentences if isinstance(sentences, LeftOut) else None if ours else sentences[method]
     wrong = attempt(lambda: tuple(faults(method, one)))
     agrees = None if ours else attempt(lambda: not apart(one, given[PREDICTIVE], level))
     conformal = attempt(lambda: _conformal(one, assessment)) if ours else None
@@ -178,7 +178,7 @@ def _estimate(
         faults=() if isinstance(wrong, LeftOut) else wrong,
         notes=tuple(one.notes),
         agrees=None if isinstance(agrees, LeftOut) else agrees,
-        explained=said if isinstance(said, str) or said is None else f"Left out: why it differs; {said.reason}.",
+        explained=why if isinstance(why, str) or why is None else f"Left out: why it differs; {why.reason}.",
         conformal=None if isinstance(conformal, LeftOut) else conformal,
     )
 
@@ -233,17 +233,17 @@ def _horizon(far: Horizon) -> HorizonReport:
     )
 
 
-def _more(found: MoreData) -> MoreDataReport:
+def _more(more_data: MoreData) -> MoreDataReport:
     points = tuple(
         LossPoint(float(rows), loss.total, loss.e, loss.v)
-        for rows, loss in zip(found.rows, found.pil, strict=True)
+        for rows, loss in zip(more_data.rows, more_data.pil, strict=True)
     )
     return MoreDataReport(
         True,
         points,
-        LawReport(float(found.law.slope), float(found.law.floor)),
-        found.slope,
-        {name: _added(width, _width) for name, width in found.widths.items()},
+        LawReport(float(more_data.law.slope), float(more_data.law.floor)),
+        more_data.slope,
+        {name: _added(width, _width) for name, width in more_data.widths.items()},
     )
 
 

@@ -12,51 +12,51 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from ..value.estimators import PREDICTIVE
 from ..value.left_out import LeftOut
 from ..wording import number
-from . import figures
+from . import canvas
+from .canvas import BLUE, INK, LINE, MUTED, ORANGE
 from .evaluation import Evaluation
-from .figures import BLUE, INK, LINE, MUTED, ORANGE
 
 Curve = Callable[[np.ndarray], np.ndarray]
 METHOD_COLOURS = (BLUE, ORANGE, "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 MARKS = "osD^vPX"
 
 
-def policies(found: Evaluation) -> str | None:
+def policies(evaluation: Evaluation) -> str | None:
     """All policies in one picture: each one's return by the worlds, and by every method its discounted value."""
-    names = list(found.estimates)
+    names = list(evaluation.estimates)
     if len(names) < 2:
         return None
-    order = sorted(names, key=lambda name: -np.nan_to_num(found.earns(name).median, nan=-np.inf))
-    earned = figures.drawable([(found.earns(n).median, *found.earns(n).interval) for n in order])
-    methods = list(dict.fromkeys(method for name in order for method in found.estimates[name]))
-    values = {m: figures.drawable([_median(found, name, m) for name in order]) for m in methods}
-    at, logged = np.arange(len(order)), float(figures.drawable([found.behaviour.mean])[0])
+    order = sorted(names, key=lambda name: -np.nan_to_num(evaluation.earns(name).median, nan=-np.inf))
+    earned = canvas.drawable([(evaluation.earns(n).median, *evaluation.earns(n).interval) for n in order])
+    methods = list(dict.fromkeys(method for name in order for method in evaluation.estimates[name]))
+    values = {m: canvas.drawable([_median(evaluation, name, m) for name in order]) for m in methods}
+    at, logged = np.arange(len(order)), float(canvas.drawable([evaluation.behaviour.mean])[0])
 
     def paint(figure: Figure) -> None:
         left, right = figure.subplots(1, 2, sharey=True)
         for axes in (left, right):
-            figures.grid(axes, "x")
+            canvas.grid(axes, "x")
             axes.tick_params(left=False)
             axes.spines["left"].set_visible(False)
-            figures.plain_axis(axes.xaxis)
+            canvas.plain_axis(axes.xaxis)
         left.hlines(at, earned[:, 1], earned[:, 2], color=MUTED, linewidth=3)
         left.scatter(earned[:, 0], at, s=40, color=BLUE, zorder=3)
         if np.isfinite(logged):
             left.axvline(logged, color=ORANGE, linewidth=1.2, linestyle=(0, (4, 2)), label="logged behaviour")
         left.set_yticks(at, [_short(name) for name in order])
-        left.set(xlabel="return of an episode", xlim=figures.limits([*earned.ravel(), logged]))
+        left.set(xlabel="return of an episode", xlim=canvas.limits([*earned.ravel(), logged]))
         left.set_ylim(len(at) - 0.4, -0.6)
         for place, method in enumerate(methods):
             colour, mark = METHOD_COLOURS[place % len(METHOD_COLOURS)], MARKS[place % len(MARKS)]
             right.scatter(values[method], at, s=26, marker=mark, color=colour, label=method, alpha=0.85, zorder=3)
-        right.set(xlabel="discounted value", xlim=figures.limits(np.concatenate([*values.values()])))
+        right.set(xlabel="discounted value", xlim=canvas.limits(np.concatenate([*values.values()])))
         figure.legend(frameon=False, loc="outside upper left", ncols=4, columnspacing=1.2)
 
-    return figures.svg("policies", "Return and value of every policy", 720, 130 + 22 * len(at), paint)
+    return canvas.svg("policies", "Return and value of every policy", 720, 130 + 22 * len(at), paint)
 
 
-def _median(found: Evaluation, name: str, method: str) -> float:
-    one = found.estimates[name].get(method)
+def _median(evaluation: Evaluation, name: str, method: str) -> float:
+    one = evaluation.estimates[name].get(method)
     return float("nan") if one is None else one.median
 
 
@@ -64,16 +64,16 @@ def _short(name: str, most: int = 28) -> str:
     return name if len(name) <= most else f"…{name[-(most - 1) :]}"
 
 
-def methods(found: Evaluation, name: str) -> str:
+def methods(evaluation: Evaluation, name: str) -> str:
     """One policy's discounted value by every method, with intervals; the worlds' interval as a band."""
-    rows = list(found.estimates[name].items())
-    middle = figures.drawable([one.median for _, one in rows])
-    ends = figures.drawable([one.interval for _, one in rows]).reshape(-1, 2)
+    rows = list(evaluation.estimates[name].items())
+    middle = canvas.drawable([one.median for _, one in rows])
+    ends = canvas.drawable([one.interval for _, one in rows]).reshape(-1, 2)
     at = np.arange(len(rows))
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        figures.grid(axes, "x")
+        canvas.grid(axes, "x")
         if np.isfinite(ends[0]).all():
             axes.axvspan(*ends[0], color=BLUE, alpha=0.1, linewidth=0)
         axes.hlines(at, ends[:, 0], ends[:, 1], color=MUTED, linewidth=3)
@@ -81,49 +81,49 @@ def methods(found: Evaluation, name: str) -> str:
         axes.scatter(middle, at, s=46, c=[BLUE if w else "none" for w in well], edgecolors=BLUE, zorder=3)
         axes.set_yticks(at, [method for method, _ in rows])
         axes.set(
-            xlabel="discounted value", xlim=figures.limits([*middle, *ends.ravel()]), ylim=(len(at) - 0.4, -0.6)
+            xlabel="discounted value", xlim=canvas.limits([*middle, *ends.ravel()]), ylim=(len(at) - 0.4, -0.6)
         )
         axes.tick_params(left=False)
         axes.spines["left"].set_visible(False)
-        figures.plain_axis(axes.xaxis)
+        canvas.plain_axis(axes.xaxis)
 
-    return figures.svg("methods", f"Value of {name} by method", 520, 90 + 28 * len(at), paint)
+    return canvas.svg("methods", f"Value of {name} by method", 520, 90 + 28 * len(at), paint)
 
 
-def past(found: Evaluation) -> str | None:
+def past(evaluation: Evaluation) -> str | None:
     """What blocks of the log earned, against what was predicted of them."""
-    if isinstance(found.backtest, LeftOut) or not found.backtest.blocks:
+    if isinstance(evaluation.backtest, LeftOut) or not evaluation.backtest.blocks:
         return None
-    blocks = found.backtest.blocks
-    logged = figures.drawable([block.logged for block in blocks])
-    middle = figures.drawable([block.predicted for block in blocks])
-    ends = figures.drawable([block.interval for block in blocks]).reshape(-1, 2)
+    blocks = evaluation.backtest.blocks
+    logged = canvas.drawable([block.logged for block in blocks])
+    middle = canvas.drawable([block.predicted for block in blocks])
+    ends = canvas.drawable([block.interval for block in blocks]).reshape(-1, 2)
     inside = (ends[:, 0] <= logged) & (logged <= ends[:, 1])
-    span = figures.limits([*logged, *ends.ravel()])
+    span = canvas.limits([*logged, *ends.ravel()])
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        figures.grid(axes)
+        canvas.grid(axes)
         axes.plot(span, span, color=MUTED, linewidth=1, linestyle=(0, (4, 2)))
         axes.vlines(logged, ends[:, 0], ends[:, 1], color=LINE, linewidth=2.5)
         axes.scatter(logged, middle, s=30, c=[BLUE if i else ORANGE for i in inside], zorder=3)
-        axes.set(xlabel="logged return", ylabel="predicted", xlim=figures.limits(logged, 0.15), ylim=span)
+        axes.set(xlabel="logged return", ylabel="predicted", xlim=canvas.limits(logged, 0.15), ylim=span)
         for axis in (axes.xaxis, axes.yaxis):
-            figures.plain_axis(axis)
+            canvas.plain_axis(axis)
 
-    return figures.svg("past", "Predicted against logged returns of the log's own behaviour", 350, 290, paint)
+    return canvas.svg("past", "Predicted against logged returns of the log's own behaviour", 350, 290, paint)
 
 
-def far(found: Evaluation) -> str | None:
+def far(evaluation: Evaluation) -> str | None:
     """Error and spread of the worlds by steps ahead."""
-    curve = found.horizon
+    curve = evaluation.horizon
     if curve is None or isinstance(curve, LeftOut):
         return None
-    steps, error, spread = (figures.drawable(each) for each in (curve.steps, curve.error, curve.spread))
+    steps, error, spread = (canvas.drawable(each) for each in (curve.steps, curve.error, curve.spread))
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        figures.grid(axes)
+        canvas.grid(axes)
         axes.plot(steps, error, color=ORANGE, marker="o", markersize=4, label="error")
         axes.plot(steps, spread, color=BLUE, linestyle=(0, (4, 2)), marker="s", markersize=4, label="spread")
         if curve.trusted:
@@ -136,27 +136,27 @@ def far(found: Evaluation) -> str | None:
         _plain_logs(axes.yaxis)
         figure.legend(frameon=False, loc="outside upper left", ncols=3, columnspacing=1.2)
 
-    return figures.svg("far", "Error and spread of the worlds by steps ahead", 350, 290, paint)
+    return canvas.svg("far", "Error and spread of the worlds by steps ahead", 350, 290, paint)
 
 
-def loss(found: Evaluation) -> str | None:
+def loss(evaluation: Evaluation) -> str | None:
     """PIL against rows, and the law that it follows; dashed where nothing was seen."""
-    if isinstance(found.more_data, LeftOut):
+    if isinstance(evaluation.more_data, LeftOut):
         return None
-    points, fitted = found.more_data.points, found.more_data.law
-    rows, seen = figures.drawable([(point.rows, point.pil) for point in points]).reshape(-1, 2).T
+    points, fitted = evaluation.more_data.points, evaluation.more_data.law
+    rows, seen = canvas.drawable([(point.rows, point.pil) for point in points]).reshape(-1, 2).T
     law = lambda n: fitted.slope / n + fitted.floor
     return _against_rows("loss", "PIL against rows", "PIL, nats per step", rows, seen, law)
 
 
-def width(found: Evaluation, name: str) -> str | None:
+def width(evaluation: Evaluation, name: str) -> str | None:
     """Half-width of a policy's interval against rows, and its law; dashed where nothing was seen."""
-    if isinstance(found.more_data, LeftOut):
+    if isinstance(evaluation.more_data, LeftOut):
         return None
-    width = found.more_data.widths[name]
+    width = evaluation.more_data.widths[name]
     if isinstance(width, LeftOut):
         return None
-    rows, seen = figures.drawable([(point.rows, point.half_width) for point in width.points]).reshape(-1, 2).T
+    rows, seen = canvas.drawable([(point.rows, point.half_width) for point in width.points]).reshape(-1, 2).T
     law = lambda n: np.sqrt(width.law.slope**2 / n + width.law.floor**2)
     title = f"Interval of {name} against rows"
     return _against_rows("width", title, "interval, ± of the return", rows, seen, law, width.target)
@@ -172,11 +172,11 @@ def _against_rows(
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        figures.grid(axes)
+        canvas.grid(axes)
         axes.plot(inside, law(inside), color=BLUE, linewidth=1.4)
         axes.plot(beyond, law(beyond), color=BLUE, linewidth=1.4, linestyle=(0, (3, 2)))
         axes.scatter(rows, seen, s=30, color=INK, zorder=3)
-        if target is not None and 0 < target < figures.LARGEST:
+        if target is not None and 0 < target < canvas.LARGEST:
             axes.axhline(target, color=ORANGE, linewidth=1.2, linestyle=(0, (1, 2)))
         axes.set(xscale="log", yscale="log", xlabel="rows (dashed: extrapolated)", ylabel=label)
         ticks = [rows[0], rows[-1], 8 * rows[-1]]
@@ -184,7 +184,7 @@ def _against_rows(
         axes.xaxis.set_minor_formatter(NullFormatter())
         _plain_logs(axes.yaxis)
 
-    return figures.svg(kind, title, 350, 270, paint)
+    return canvas.svg(kind, title, 350, 270, paint)
 
 
 def _plain_logs(axis: Any) -> None:

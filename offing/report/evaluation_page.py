@@ -49,45 +49,45 @@ class Section(NamedTuple):
     pictures: dict[str, Markup]
 
 
-def evaluation_page(found: Evaluation) -> Page:
+def evaluation_page(evaluation: Evaluation) -> Page:
     """The HTML page of an evaluation."""
     lost: dict[str, str] = {}
     of_all: dict[str, Draw] = {
-        "policies": lambda: drawn.policies(found),
-        "past": lambda: drawn.past(found),
-        "far": lambda: drawn.far(found),
-        "loss": lambda: drawn.loss(found),
+        "policies": lambda: drawn.policies(evaluation),
+        "past": lambda: drawn.past(evaluation),
+        "far": lambda: drawn.far(evaluation),
+        "loss": lambda: drawn.loss(evaluation),
     }
-    sections = [_section(found, name, lost) for name in found.estimates]
+    sections = [_section(evaluation, name, lost) for name in evaluation.estimates]
     pictures = _pictures(of_all, lost)
     text = (
         environment()
         .get_template("evaluation.html.jinja")
         .render(
-            found=found,
+            evaluation=evaluation,
             policies=sections,
-            checks=[_check(check) for check in found.checks if check.about in ("log", "worlds")],
-            compared=words.compared(found),
-            past=words.past(found),
-            far=words.far(found),
-            slope=None if isinstance(found.more_data, LeftOut) else found.more_data.slope,
+            checks=[_check(check) for check in evaluation.checks if check.about in ("log", "worlds")],
+            compared=words.compared(evaluation),
+            past=words.past(evaluation),
+            far=words.far(evaluation),
+            slope=None if isinstance(evaluation.more_data, LeftOut) else evaluation.more_data.slope,
             pictures=pictures,
-            blocks=_blocks(found),
-            missing=[*found.missing(), *(f"Left out: {name}; {why}." for name, why in lost.items())],
-            facts=_facts(found),
+            blocks=_blocks(evaluation),
+            missing=[*evaluation.missing(), *(f"Left out: {name}; {why}." for name, why in lost.items())],
+            facts=_facts(evaluation),
         )
     )
     return Page(text, lost)
 
 
-def _pictures(asked: dict[str, Draw], lost: dict[str, str], of: str = "") -> dict[str, Markup]:
+def _pictures(drawings: dict[str, Draw], lost: dict[str, str], of: str = "") -> dict[str, Markup]:
     """The pictures that can be drawn; the others' reasons go to `lost`."""
-    made = draw_all(asked, of)
+    made = draw_all(drawings, of)
     lost |= made.left_out
     return {name: Markup(svg) for name, svg in made.pictures.items()}
 
 
-def _said(work: Callable[[], str], lost: dict[str, str], what: str) -> str:
+def _sentence(work: Callable[[], str], lost: dict[str, str], what: str) -> str:
     """A sentence, or nothing where it cannot be made; its reason then goes to `lost`."""
     text = attempt(work)
     if isinstance(text, LeftOut):
@@ -96,24 +96,24 @@ def _said(work: Callable[[], str], lost: dict[str, str], what: str) -> str:
     return text
 
 
-def _section(found: Evaluation, name: str, lost: dict[str, str]) -> Section:
-    methods, caution = found.estimates[name], found.cautions(name)
-    asked: dict[str, Draw] = {
-        "methods": lambda: drawn.methods(found, name),
-        "width": lambda: drawn.width(found, name),
+def _section(evaluation: Evaluation, name: str, lost: dict[str, str]) -> Section:
+    methods, caution = evaluation.estimates[name], evaluation.cautions(name)
+    drawings: dict[str, Draw] = {
+        "methods": lambda: drawn.methods(evaluation, name),
+        "width": lambda: drawn.width(evaluation, name),
     }
     return Section(
         name=name,
         tone="unsure" if caution else "go",
-        headline=words.headline(found, name),
+        headline=words.headline(evaluation, name),
         cautions=len(caution),
-        checks=[_check(check) for check in found.checks if check.about == name],
+        checks=[_check(check) for check in evaluation.checks if check.about == name],
         table=_table(methods),
-        sentences=[*(one.explained for one in methods.values() if one.explained), *words.missing(found, name)],
+        sentences=[*words.explained(evaluation, name), *words.missing(evaluation, name)],
         notes={method: one.notes for method, one in methods.items() if one.notes},
-        more=_said(lambda: words.more(found, name), lost, f"what more rows would bring for {name}"),
-        conformal=words.conformal(found, name),
-        pictures=_pictures(asked, lost, f" of {name}"),
+        more=_sentence(lambda: words.more(evaluation, name), lost, f"what more rows would bring for {name}"),
+        conformal=words.conformal(evaluation, name),
+        pictures=_pictures(drawings, lost, f" of {name}"),
     )
 
 
@@ -138,8 +138,8 @@ def _cells(one: ValueReport) -> tuple[str, str, str]:
     return number(one.median), number(low), number(high)
 
 
-def _blocks(found: Evaluation) -> TableOf | None:
-    if isinstance(found.backtest, LeftOut):
+def _blocks(evaluation: Evaluation) -> TableOf | None:
+    if isinstance(evaluation.backtest, LeftOut):
         return None
     rows = [
         [
@@ -147,14 +147,14 @@ def _blocks(found: Evaluation) -> TableOf | None:
             str(b.episodes),
             *map(number, (b.logged, b.predicted, *b.interval)),
         ]
-        for b in found.backtest.blocks
+        for b in evaluation.backtest.blocks
     ]
     return TableOf(["among episodes", "of them", "logged", "predicted", "low", "high"], rows)
 
 
-def _facts(found: Evaluation) -> list[tuple[str, str]]:
-    facts = [(label, str(getattr(found, name))) for name, label in FACTS.items() if hasattr(found, name)]
-    facts.append(("rows", number(found.rows)))
-    if not isinstance(found.posterior, LeftOut):
-        facts.append(("settings tried", f"{len(found.posterior.settings)} of the posterior"))
-    return [*facts, ("seconds", number(found.seconds))]
+def _facts(evaluation: Evaluation) -> list[tuple[str, str]]:
+    facts = [(label, str(getattr(evaluation, name))) for name, label in FACTS.items() if hasattr(evaluation, name)]
+    facts.append(("rows", number(evaluation.rows)))
+    if not isinstance(evaluation.posterior, LeftOut):
+        facts.append(("settings tried", f"{len(evaluation.posterior.settings)} of the posterior"))
+    return [*facts, ("seconds", number(evaluation.seconds))]

@@ -14,7 +14,7 @@ from ..value.estimators import PREDICTIVE
 from ..value.left_out import LeftOut, attempt
 from ..wording import number
 from . import evaluation_words as words
-from .evaluation import Evaluation, evaluation
+from .evaluation import Evaluation, evaluation_of
 from .evaluation_page import evaluation_page
 from .evaluation_parts import EstimateReport, Facts, ValueReport
 from .jsonable import Json
@@ -31,26 +31,26 @@ def load_evaluation(out: Path) -> Evaluation | None:
 
 def save_evaluation(out: Path, assessment: Assessment, facts: Facts) -> Evaluation:
     """Writes the page, then `evaluation.json`: a result exists once that does."""
-    found, page = with_page(evaluation(assessment, facts))
+    evaluation, page = with_page(evaluation_of(assessment, facts))
     write(out / PAGE, page.encode())
-    plain: Json = found.to_json()
+    plain: Json = evaluation.to_json()
     assert isinstance(plain, dict)
     write_json(out / RESULT, plain)
-    return found
+    return evaluation
 
 
-def with_page(found: Evaluation) -> tuple[Evaluation, str]:
+def with_page(evaluation: Evaluation) -> tuple[Evaluation, str]:
     """The evaluation and its page; pictures that fail are named in the one and missing from the other."""
-    made = attempt(lambda: evaluation_page(found))
+    made = attempt(lambda: evaluation_page(evaluation))
     if isinstance(made, LeftOut):
-        found = replace(found, figures_left_out={"the page": made.reason})
-        return found, _bare(found)
-    return replace(found, figures_left_out=made.left_out), made.html
+        evaluation = replace(evaluation, figures_left_out={"the page": made.reason})
+        return evaluation, _bare(evaluation)
+    return replace(evaluation, figures_left_out=made.left_out), made.html
 
 
-def _bare(found: Evaluation) -> str:
+def _bare(evaluation: Evaluation) -> str:
     """A page of text alone, for what no page could be made of."""
-    lines = [html.escape(line) for line in summary(found, Path())]
+    lines = [html.escape(line) for line in summary(evaluation, Path())]
     body = "\n".join(f"<p>{line}</p>" for line in lines)
     return f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>evaluation</title>\n{body}\n</html>\n'
 
@@ -58,19 +58,19 @@ def _bare(found: Evaluation) -> str:
 # ---- on a terminal
 
 
-def estimates_table(found: Evaluation) -> Table:
+def estimates_table(evaluation: Evaluation) -> Table:
     """Policies by methods: discounted value, undiscounted return, and whether the method agrees and is well."""
-    level = f"{found.level:.0%}"
+    level = f"{evaluation.level:.0%}"
     table = Table(title=None, box=None, header_style="bold")
     for head in ("policy", "method", "value", level, "return", level, "worlds", "health"):
         left = head in ("policy", "method", "worlds", "health")
         table.add_column(head, justify="left" if left else "right", overflow="fold", no_wrap=head != "policy")
-    for name, methods in found.estimates.items():
+    for name, methods in evaluation.estimates.items():
         for place, (method, one) in enumerate(methods.items()):
             earned = _cells(one.returns) if one.returns else ("", "")
             row = [*_cells(one), *earned, *beside(method, one)]
             table.add_row("" if place else name, method, *row)
-        for method in found.left_out[name]:
+        for method in evaluation.left_out[name]:
             table.add_row("", method, "–", "", "", "", "", "left out")
     return table
 
@@ -87,20 +87,20 @@ def _cells(one: ValueReport) -> tuple[str, str]:
     return number(one.median), f"{number(low)} … {number(high)}"
 
 
-def summary(found: Evaluation, out: Path) -> list[str]:
-    """What was found, in sentences; a sentence that cannot be made is left out."""
+def summary(evaluation: Evaluation, out: Path) -> list[str]:
+    """The result in sentences; a sentence that cannot be made is left out."""
     parts: list[Callable[[], Sequence[str]]] = [
-        lambda: words.run(found),
-        lambda: [s for name in found.estimates for s in words.policy(found, name)],
-        lambda: words.compared(found),
-        lambda: [*words.past(found), words.far(found)],
-        lambda: words.cautions(found),
-        lambda: found.missing(),
-        lambda: [f"note: {note}" for note in found.notes],
-        lambda: [f"{out / PAGE}  online samples used: {found.online_samples}"],
+        lambda: words.run(evaluation),
+        lambda: [s for name in evaluation.estimates for s in words.policy(evaluation, name)],
+        lambda: words.compared(evaluation),
+        lambda: [*words.past(evaluation), words.far(evaluation)],
+        lambda: words.cautions(evaluation),
+        lambda: evaluation.missing(),
+        lambda: [f"note: {note}" for note in evaluation.notes],
+        lambda: [f"{out / PAGE}  online samples used: {evaluation.online_samples}"],
     ]
     lines: list[str] = []
     for part in parts:
-        said = attempt(part)
-        lines += [f"left out: {said.reason}"] if isinstance(said, LeftOut) else said
+        sentences = attempt(part)
+        lines += [f"left out: {sentences.reason}"] if isinstance(sentences, LeftOut) else sentences
     return lines

@@ -1,109 +1,38 @@
 """A result's pictures as SVG text to stand inside a page, whose style sheet may recolour them.
 
-They read a report and the returns of imagined episodes, so that a page can be made again from disk. The same
-numbers give the same text. Numbers that are not finite are left out of a picture.
+They read a report and the returns of imagined episodes, so that a page can be made again from disk.
 """
 
 from __future__ import annotations
 
-import html
-import io
-import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
 
-import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator
-from matplotlib.typing import RcKeyType
-from numpy.typing import ArrayLike
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from ..hypers import Settings, Value
 from ..pil import THRESHOLD
 from ..wording import number
+from .canvas import (
+    BLUE,
+    GREEN,
+    INK,
+    LARGEST,
+    LINE,
+    MUTED,
+    ORANGE,
+    drawable,
+    finite,
+    grid,
+    limits,
+    plain_axis,
+    svg,
+)
+from .labels import differences
 from .reports import ChosenWorlds, SavedPolicy, SorelReport
 
-# Okabe and Ito's colours, which the colour-blind tell apart; a page may set the variables for the dark.
-INK, MUTED, LINE = "#1c2024", "#646b73", "#d3d7dc"
-BLUE, ORANGE, GREEN = "#0072b2", "#d55e00", "#009e73"
-VARIABLES = {INK: "ink", MUTED: "muted", LINE: "line", BLUE: "blue", ORANGE: "orange", GREEN: "green"}
-STYLE: dict[RcKeyType, str | float | bool] = {
-    "svg.fonttype": "none",  # text stays text
-    "text.parse_math": False,
-    "font.family": "DejaVu Sans",
-    "font.size": 10,
-    "axes.labelsize": 10,
-    "xtick.labelsize": 9.5,
-    "ytick.labelsize": 9.5,
-    "text.color": INK,
-    "axes.labelcolor": MUTED,
-    "axes.edgecolor": LINE,
-    "xtick.color": LINE,
-    "ytick.color": LINE,
-    "xtick.labelcolor": MUTED,
-    "ytick.labelcolor": MUTED,
-    "axes.facecolor": "none",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "lines.linewidth": 1.8,
-}
-Numbers = ArrayLike | Sequence[float | None] | Sequence[tuple[float | None, ...]]
 MOST = 24  # settings that one picture lists
-LONGEST = 26  # letters that tell a setting from others; where more are needed it is numbered
-LARGEST = 1e30  # beyond this a number is not drawn
-
-
-def svg(name: str, title: str, width: int, height: int, paint: Callable[[Figure], None]) -> str:
-    """The painted figure as one `<svg>` element: no size, address or date in it, colours as variables."""
-    buffer = io.StringIO()
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # whatever the user's own style
-        matplotlib.rcParams.update({**STYLE, "svg.hashsalt": name})
-        figure = Figure(figsize=(width / 72, height / 72), layout="constrained")
-        paint(figure)
-        metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-        figure.savefig(buffer, format="svg", transparent=True, metadata=metadata)
-    text = buffer.getvalue()
-    text = re.sub(r"<!--.*?-->\s*|<metadata>.*?</metadata>\s*", "", text[text.index("<svg") :], flags=re.DOTALL)
-    body = text[text.index(">") + 1 :].replace("xlink:href", "href")
-    used = set(re.findall(r"#([\w-]+)", body))
-    body = re.sub(r' id="([\w.-]+)"', lambda found: found[0] if found[1] in used else "", body)
-    for colour, variable in VARIABLES.items():
-        body = body.replace(colour, f"var(--{variable}, {colour})")
-    label = html.escape(title)
-    return f'<svg class="{name}" viewBox="0 0 {width} {height}" role="img" aria-label="{label}">{body.strip()}'
-
-
-def drawable(values: Numbers) -> np.ndarray:
-    """The values as floats, those that cannot be drawn as NaN."""
-    array = np.asarray(values, dtype=float)  # None becomes NaN
-    return np.where(np.abs(array) <= LARGEST, array, np.nan)
-
-
-def _kept(values: Numbers) -> np.ndarray:
-    flat = drawable(values).ravel()
-    return flat[~np.isnan(flat)]
-
-
-def limits(values: Sequence[float] | np.ndarray, pad: float = 0.04) -> tuple[float, float]:
-    kept = _kept(values)
-    low, high = (float(kept.min()), float(kept.max())) if len(kept) else (0.0, 0.0)
-    room = pad * (high - low) or 0.05 * abs(low) or 1.0
-    return low - room, high + room
-
-
-def plain_axis(axis: Axis) -> None:
-    axis.set_major_locator(MaxNLocator(5))
-    axis.set_major_formatter(FuncFormatter(lambda x, _: number(x)))
-    axis.set_minor_locator(FixedLocator([]))
-
-
-def grid(axes: Axes, axis: Literal["both", "x", "y"] = "both") -> None:
-    axes.grid(True, axis=axis, color=LINE, linewidth=0.6)
-    axes.set_axisbelow(True)
 
 
 def distribution(result: SorelReport, episodes: np.ndarray) -> str:
@@ -112,8 +41,8 @@ def distribution(result: SorelReport, episodes: np.ndarray) -> str:
     level = 100 * earned.level
     median, low, high = (float(x) for x in drawable([earned.median, *earned.interval]))
     baseline, logged = (float(x) for x in drawable([result.baseline, result.behaviour.mean]))
-    returns = _kept(episodes)
-    worlds = _kept(drawable(episodes).mean(1)) if np.ndim(episodes) == 2 and np.size(episodes) else np.zeros(0)
+    returns = finite(episodes)
+    worlds = finite(drawable(episodes).mean(1)) if np.ndim(episodes) == 2 and np.size(episodes) else np.zeros(0)
     tails = np.quantile(returns, (0.005, 0.995)) if len(returns) else np.zeros(0)
     left, right = limits(np.concatenate([tails, worlds, [median, low, high, baseline, logged]]))
 
@@ -160,7 +89,7 @@ def calibration(worlds: ChosenWorlds) -> str:
     settings, chosen = worlds.settings, worlds.chosen
     points = drawable([(s.error, s.spread) for s in settings]).reshape(-1, 2)
     points = np.where(points <= 0, np.nan, points)
-    seen = _kept(points)
+    seen = finite(points)
     low, high = (seen.min() / 2, seen.max() * 2) if len(seen) else (0.1, 10.0)
     points = np.where(np.isnan(points), low, points)  # not positive: at the edge
     ratio = (1 + THRESHOLD) / (1 - THRESHOLD)
@@ -203,7 +132,7 @@ def settings(policy: SavedPolicy) -> str:
         grid(axes, "x")
         axes.hlines(rows, held[order], own[order], color=LINE, linewidth=2)
         axes.scatter(
-            own[order], rows, s=30, facecolors="none", edgecolors=MUTED, linewidths=1.4, label="own worlds"
+            own[order], rows, s=30, facecolors="none", edgecolors=MUTED, linewidths=1.4, label="training worlds"
         )
         axes.scatter(held[order], rows, s=34, color=BLUE, label="held-out worlds", zorder=3)
         best = order.index(chosen)
@@ -243,7 +172,7 @@ def planning(policy: SavedPolicy) -> str:
         axes.set_xlim(0.5, max(len(held), 1) + 0.5)
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
         axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: number(y)))
-        names = ("own worlds", "held-out worlds", "kept")
+        names = ("training worlds", "held-out worlds", "kept")
         handles = [*axes.lines, axes.collections[0]]
         figure.legend(handles, names, frameon=False, loc="outside upper left", ncols=3, columnspacing=1.2)
 
@@ -276,7 +205,7 @@ def replay(worlds: ChosenWorlds) -> str | None:
             horizons, spread[chosen], color=BLUE, linestyle=(0, (4, 2)), marker="s", markersize=4, label="spread"
         )
         axes.plot(horizons, error[chosen], color=ORANGE, marker="o", markersize=4, label="error")
-        positive = _kept([error, spread])
+        positive = finite([error, spread])
         if np.any(positive > 0):
             axes.set_yscale("log", nonpositive="mask")
         axes.set_xscale("log", base=2)
@@ -309,23 +238,3 @@ def terms(widths: Mapping[str, float]) -> str | None:
         plain_axis(axes.xaxis)
 
     return svg("terms", "What widened the interval", 520, 60 + 26 * len(names), paint)
-
-
-def differing(tried: Sequence[Settings]) -> list[str]:
-    """Names of the hyperparameters that are not the same in all settings."""
-    names = [n for n, value in tried[0].items() if not isinstance(value, (dict, list, tuple))]
-    return [name for name in names if len({repr(setting.get(name)) for setting in tried}) > 1]
-
-
-def differences(tried: Sequence[Settings]) -> list[str]:
-    """What tells each setting from the others in a few words, or else its number."""
-    names = differing(tried)
-    labels = [", ".join(f"{name} {shown(setting.get(name))}" for name in names) for setting in tried]
-    if all(0 < len(label) <= LONGEST for label in labels):
-        return labels
-    return [f"setting {i + 1}" for i in range(len(tried))]
-
-
-def shown(value: Value) -> str:
-    """A hyperparameter as it was given."""
-    return f"{value:g}" if isinstance(value, float) else number(value)

@@ -1,4 +1,4 @@
-"""What was found in a log, for people: tables for a terminal, and a page that stands alone."""
+"""What is in a log, for people: tables for a terminal, and a page that stands alone."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _acting(facts: Facts) -> Iterator[tuple[str, str]]:
             "aligned": "its own row's",
             "late": "that of the row after: actions seem to stand a row too late",
             "early": "that of the row before: actions seem to stand a row too early",
-            "unknown": "cannot be told: no action tells where a step leads",
+            "unknown": "unknown: no action tells where a step leads",
         }
         yield "the action that moves a step", words[facts.alignment.word]
     if facts.leak is not None:
@@ -183,7 +183,7 @@ def _rows(facts: Facts) -> Iterator[tuple[str, str]]:
 def controllers(drivers: Controllers | None) -> str:
     """How many ways of acting there are, in words."""
     if drivers is None:
-        return "cannot be told: too few long episodes"
+        return "unknown: too few long episodes"
     if drivers.count is not None:
         share = percent(drivers.predicted[drivers.count - 1])
         what = "one controller explains" if drivers.count == 1 else f"{drivers.count} controllers by turns explain"

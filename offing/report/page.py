@@ -16,6 +16,7 @@ from ..value.support import CLIPPED, GUARDED, OUTSIDE, Support
 from ..wording import number, percent
 from . import figures
 from .drawing import Draw, draw_all
+from .labels import differing, shown
 from .reports import ChosenWorlds, SavedPolicy, SorelReport
 
 TONES = {"GO": "go", "NO-GO": "stop"}
@@ -58,7 +59,7 @@ def page(result: SorelReport, episodes: np.ndarray) -> str:
             **pictures(_pictures(result, episodes)),
             worlds=_worlds_table(result.posterior),
             plans=_plans_table(result.planned),
-            chosen={"posterior": _settled(result.posterior), "policy": _settled(result.planned)},
+            chosen={"posterior": _chosen_words(result.posterior), "policy": _chosen_words(result.planned)},
             doubts=_doubts(result),
             support=support_rows(result.support),
             facts=_facts(result),
@@ -88,9 +89,9 @@ class Shown(TypedDict):
     missing: list[str]
 
 
-def pictures(asked: Mapping[str, Draw]) -> Shown:
+def pictures(drawings: Mapping[str, Draw]) -> Shown:
     """The pictures that can be drawn, and sentences on those that cannot: a page stands without them."""
-    drawn = draw_all(asked)
+    drawn = draw_all(drawings)
     return {"pictures": {n: Markup(svg) for n, svg in drawn.pictures.items()}, "missing": drawn.sentences}
 
 
@@ -118,35 +119,35 @@ def sentences(result: SorelReport) -> list[str]:
     """The number with its interval, and what it is held against."""
     earned, logged, baseline = result.returns, result.behaviour, result.baseline
     low, high = earned.interval
-    said = [
+    lines = [
         f"In new episodes this policy will earn about {number(earned.median)} on average; "
         f"with {100 * earned.level:g}% probability between {number(low)} and {number(high)}."
     ]
     if logged.estimated:
-        said.append(
+        lines.append(
             f"The logged behaviour earned about {number(logged.mean)}, estimated from what a step earns, "
             "since the log has too few whole episodes."
         )
     else:
-        said.append(f"The logged behaviour earned {number(logged.mean)}.")
+        lines.append(f"The logged behaviour earned {number(logged.mean)}.")
     if baseline is not None:
         what = "that" if baseline == logged.mean else f"the baseline of {number(baseline)}"
-        said.append(f"The policy earns more than {what} with probability {percent(result.probability)}.")
+        lines.append(f"The policy earns more than {what} with probability {percent(result.probability)}.")
     if result.promise == "ranking":
-        said.append("An estimate of this kind ranks policies; it does not promise what they earn.")
-    return said
+        lines.append("An estimate of this kind ranks policies; it does not promise what they earn.")
+    return lines
 
 
 def _worlds_table(posterior: ChosenWorlds) -> Table:
     """Scores come first: what a narrow screen cuts off is what was tried, not what came of it."""
     tried = posterior.settings
-    names = figures.differing([s.setting for s in tried])
+    names = differing([s.setting for s in tried])
     rows = [
         [
             *(number(x) for x in (s.error, s.spread, s.total)),
             _signed(s.imbalance),
             s.word,
-            *(figures.shown(s.setting.get(n)) for n in names),
+            *(shown(s.setting.get(n)) for n in names),
         ]
         for s in tried
     ]
@@ -155,13 +156,13 @@ def _worlds_table(posterior: ChosenWorlds) -> Table:
 
 def _plans_table(policy: SavedPolicy) -> Table:
     tried = policy.settings
-    names = figures.differing([s.setting for s in tried])
+    names = differing([s.setting for s in tried])
     rows = [
         [
             number(s.score),
             number(figures.at_round(s.own, s.best)),
             f"{s.best + 1} of {len(s.held)}" if s.held else "",
-            *(figures.shown(s.setting.get(n)) for n in names),
+            *(shown(s.setting.get(n)) for n in names),
         ]
         for s in tried
     ]
@@ -169,11 +170,11 @@ def _plans_table(policy: SavedPolicy) -> Table:
     return Table(head, rows, policy.chosen)
 
 
-def _settled(choice: ChosenWorlds | SavedPolicy) -> str:
+def _chosen_words(choice: ChosenWorlds | SavedPolicy) -> str:
     """Every hyperparameter of the chosen setting, in a line."""
     setting = choice.settings[choice.chosen].setting
     plain = {n: v for n, v in setting.items() if not isinstance(v, (dict, list, tuple))}
-    return ", ".join(f"{_spaced(name)} {figures.shown(value)}" for name, value in plain.items())
+    return ", ".join(f"{_spaced(name)} {shown(value)}" for name, value in plain.items())
 
 
 def _doubts(result: SorelReport) -> list[list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..wording import number
 from . import figures
+from .labels import differing, shown
 from .page import environment, pictures
 from .reports import ChosenWorlds, PosteriorReport
 from .table import summary
@@ -17,13 +18,13 @@ def posterior_page(report: PosteriorReport) -> str:
     worlds = ChosenWorlds(
         settings=report.settings, chosen=report.chosen, replay=report.replay, noise_scale=report.noise_scale
     )
-    names = figures.differing([tried.setting for tried in report.settings])
+    names = differing([tried.setting for tried in report.settings])
     rows = [
         [
             *(number(each) for each in (tried.nll, tried.error, tried.spread, tried.total)),
             f"{tried.imbalance:+.2f}",
             tried.word,
-            *(figures.shown(tried.setting.get(name)) for name in names),
+            *(shown(tried.setting.get(name)) for name in names),
         ]
         for tried in report.settings
     ]

@@ -13,7 +13,7 @@ from ..data.columns import Columns
 from ..tune.systems import Ranking
 from ..tune.trials import Trial
 from ..wording import number
-from .figures import shown
+from .labels import shown
 from .ranking_page import order, ranking_page, varied
 from .reports import Facts, TorelReport, TriedPlan, TriedPolicy
 from .results import (
@@ -104,8 +104,8 @@ def trials_table(report: TorelReport, most: int = ROWS) -> Table:
         table.add_column(head, justify="left" if head in ("", "planner") else "right", no_wrap=True)
     for place, i in enumerate(order(report)[:most]):
         trial = report.trials[i]
-        alike = "indistinguishable" if i in report.indistinguishable else ""
-        mark = "chosen" if i == report.chosen else alike
+        rival = "indistinguishable" if i in report.indistinguishable else ""
+        mark = "chosen" if i == report.chosen else rival
         low, high = trial.interval
         cells = [shown(trial.setting[name]) if name in trial.setting else "" for name in names]
         reach = f"{number(low)} … {number(high)}"
@@ -114,12 +114,12 @@ def trials_table(report: TorelReport, most: int = ROWS) -> Table:
 
 
 def summary(report: TorelReport, out: Path | None = None) -> list[str]:
-    """What was found, in sentences."""
+    """The result in sentences."""
     gained, loss, best = report.returns, report.pil, report.trials[report.chosen]
     others, (low, high) = len(report.indistinguishable), gained.interval
     setting = ", ".join(f"{k} {shown(v)}" for k, v in best.setting.items())
     planners = ", ".join(dict.fromkeys(trial.planner for trial in report.trials))
-    said = [
+    lines = [
         f"{report.data}: {report.rows:,} rows, seed {report.seed}, {len(report.trials)} trials of {planners} "
         f"({report.space}), {report.seconds:.0f} s",
         f"PIL {loss.total:.3g} nats per step = error {loss.error:.3g} + spread {loss.spread:.3g}: {loss.word}",
@@ -128,12 +128,12 @@ def summary(report: TorelReport, out: Path | None = None) -> list[str]:
         f"{report.behaviour.mean:,.1f}",
     ]
     if others:
-        said.append(f"{others} other trials cannot be told apart from it offline: their intervals overlap its own")
+        lines.append(f"{others} other trials are indistinguishable from it offline: their intervals overlap")
     if report.saved:
-        said.append(f"halving spared {report.saved:.0%} of all updates")
+        lines.append(f"halving spared {report.saved:.0%} of all updates")
     if report.select != "predictive":
-        said.append(f"ranked by {report.select}, for comparison; worlds were not asked")
-    said += [f"note: {note}" for note in report.notes]
-    said.append("this ranks settings; it does not promise what they earn (for that: offing sorel)")
+        lines.append(f"ranked by {report.select}, for comparison; worlds were not used")
+    lines += [f"note: {note}" for note in report.notes]
+    lines.append("this ranks settings; it does not promise what they earn (for that: offing sorel)")
     where = "" if out is None else f"{out / PAGE}  "
-    return [*said, f"{where}online samples used: {report.online_samples}"]
+    return [*lines, f"{where}online samples used: {report.online_samples}"]

@@ -1,4 +1,4 @@
-"""A ranking as one page: which setting comes first, which cannot be told from it, and what each one changes."""
+"""A ranking as one page: the first setting, those indistinguishable from it, and what each one changes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from matplotlib.figure import Figure
 
 from ..value.support import OUTSIDE
 from ..wording import number, percent
-from . import figures
-from .figures import BLUE, LINE, MUTED, ORANGE, differing, shown
+from . import canvas, figures
+from .canvas import BLUE, LINE, MUTED, ORANGE
+from .labels import differing, shown
 from .page import FACTS, Table, environment, pictures, support_rows
 from .reports import TorelReport, TriedPolicy
 
@@ -64,18 +65,18 @@ def varied(trials: Sequence[TriedPolicy]) -> list[str]:
 
 def sentences(result: TorelReport) -> list[str]:
     """What came first, by how much, and what the number is good for."""
-    best, alike = result.trials[result.chosen], len(result.indistinguishable)
-    said = [
+    best, indistinguishable = result.trials[result.chosen], len(result.indistinguishable)
+    lines = [
         f"Of {len(result.trials)} trials this one earns most in worlds learned from the log: "
         f"{number(best.score)}, where the logged behaviour earned {number(result.behaviour.mean)}."
     ]
-    if alike:
-        others = "one other trial" if alike == 1 else f"{alike} other trials"
-        said.append(f"It cannot be told apart offline from {others}: their intervals overlap.")
+    if indistinguishable:
+        others = "one other trial" if indistinguishable == 1 else f"{indistinguishable} other trials"
+        lines.append(f"It is indistinguishable offline from {others}: their intervals overlap.")
     else:
-        said.append("No other setting's interval reaches it.")
-    said.append("This ranks settings. It does not promise what they earn, and never says GO.")
-    return said
+        lines.append("No other setting's interval reaches it.")
+    lines.append("This ranks settings. It does not promise what they earn, and never says GO.")
+    return lines
 
 
 def reasons(result: TorelReport) -> list[dict[str, str]]:
@@ -109,13 +110,13 @@ def ranking(result: TorelReport) -> str:
     placed = order(result)[:MOST]
     placed = placed if result.chosen in placed else [*placed[:-1], result.chosen]
     rows = np.arange(len(placed))
-    score = figures.drawable([trials[i].score for i in placed])
-    ends = figures.drawable([trials[i].interval for i in placed])
+    score = canvas.drawable([trials[i].score for i in placed])
+    ends = canvas.drawable([trials[i].interval for i in placed])
     labels = [f"{place + 1} {trials[i].planner}" for place, i in enumerate(placed)]
 
     def paint(figure: Figure) -> None:
         axes = figure.subplots()
-        figures.grid(axes, "x")
+        canvas.grid(axes, "x")
         axes.hlines(rows, ends[:, 0], ends[:, 1], color=LINE, linewidth=3)
         colours = [ORANGE if i == result.chosen else BLUE for i in placed]
         axes.scatter(score, rows, s=30, c=colours, zorder=3)
@@ -123,14 +124,14 @@ def ranking(result: TorelReport) -> str:
         axes.set_yticks(rows, labels)
         axes.set(
             xlabel="predicted return (dashed: logged behaviour)",
-            xlim=figures.limits([*score, *ends.ravel(), result.behaviour.mean]),
+            xlim=canvas.limits([*score, *ends.ravel(), result.behaviour.mean]),
             ylim=(len(rows) - 0.4, -0.6),
         )
         axes.tick_params(left=False)
         axes.spines["left"].set_visible(False)
-        figures.plain_axis(axes.xaxis)
+        canvas.plain_axis(axes.xaxis)
 
-    return figures.svg("ranking", "Every trial's predicted return", 520, 70 + 18 * len(rows), paint)
+    return canvas.svg("ranking", "Every trial's predicted return", 520, 70 + 18 * len(rows), paint)
 
 
 def effects(result: TorelReport) -> str | None:
@@ -139,7 +140,7 @@ def effects(result: TorelReport) -> str | None:
     names = varied(trials)[:6]
     if not names:
         return None
-    score = figures.drawable([trial.score for trial in trials])
+    score = canvas.drawable([trial.score for trial in trials])
 
     def paint(figure: Figure) -> None:
         panels = np.atleast_1d(figure.subplots(1, len(names), sharey=True))
@@ -148,7 +149,7 @@ def effects(result: TorelReport) -> str | None:
             values = [trials[i].setting[name] for i in has]
             kinds = sorted(set(values), key=lambda value: (isinstance(value, str), value))
             at = np.array([kinds.index(value) for value in values])
-            figures.grid(axes, "y")
+            canvas.grid(axes, "y")
             axes.scatter(at, score[has], s=14, color=BLUE, alpha=0.5)
             means = [np.nanmean(score[has][at == k]) for k in range(len(kinds))]
             axes.plot(np.arange(len(kinds)), means, color=ORANGE)
@@ -157,7 +158,7 @@ def effects(result: TorelReport) -> str | None:
             axes.set(xlabel=name.replace("_", " "), xlim=(-0.5, len(kinds) - 0.5))
         panels[0].set_ylabel("predicted return")
 
-    return figures.svg("effects", "What each hyperparameter changes", 180 * len(names) + 60, 220, paint)
+    return canvas.svg("effects", "What each hyperparameter changes", 180 * len(names) + 60, 220, paint)
 
 
 def _table(result: TorelReport) -> Table:

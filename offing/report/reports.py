@@ -261,16 +261,16 @@ def upgraded(plain: Json) -> Json:
     """A report of version 0.1 under today's names: a setting's hyperparameters stood beside its scores."""
     if not isinstance(plain, dict):
         return plain
-    found = dict(plain)
+    report = dict(plain)
     for name, scores in (("posterior", SCORES), ("policy", PLAN_SCORES)):
-        part = found.get(name)
+        part = report.get(name)
         if isinstance(part, dict):
-            found[name] = {**part, "settings": _nested(part.get("settings"), scores)}
-    if "settings" in found:
-        found["settings"] = _nested(found["settings"], SCORES)
-    if found != plain:
+            report[name] = {**part, "settings": _nested(part.get("settings"), scores)}
+    if "settings" in report:
+        report["settings"] = _nested(report["settings"], SCORES)
+    if report != plain:
         warnings.warn("a result of offing 0.1 is read; the next version will not read it", stacklevel=3)
-    return found
+    return report
 
 
 def _nested(settings: Json, scores: set[str]) -> Json:

@@ -62,13 +62,13 @@ DOUBTS = {  # what makes an interval wide, by the names that `ValueEstimate.term
     "worlds": "the worlds disagree",
     "checks": "the worlds are surer than they are right",
     "starts": "the log shows few starts",
-    "gap": "the plan uses errors of its own worlds",
+    "gap": "the plan uses errors of its training worlds",
     "rare": "rare episodes were not imagined",
     "unknown": "episodes left what the log knows",
 }
 
 
-def found(out: Path) -> SorelReport | TorelReport | None:
+def read_result(out: Path) -> SorelReport | TorelReport | None:
     """The report of SOReL or TOReL in a folder, or None if there is none."""
     plain = read_json(out / RESULT)
     kind = TorelReport if isinstance(plain, dict) and plain.get("system") == "torel" else SorelReport
@@ -227,7 +227,7 @@ def kept_policy(out: Path) -> SavedPolicy | None:
     part = whole.get("policy") if isinstance(whole, dict) else None
     if isinstance(part, dict) and "arrays" in part:
         return from_json(SavedPolicy, {n: v for n, v in part.items() if n != "scores"}, f"{out / RESULT}.policy")
-    report = found(out)
+    report = read_result(out)
     return None if report is None else report.planned
 
 
@@ -260,8 +260,11 @@ def load_with_columns(out: str | os.PathLike[str]) -> tuple[Policy, Task, int, C
         raise damaged from None
 
 
+found = read_result  # the name that `watch` still calls it by
+
+
 def summary(report: SorelReport, out: Path | None = None) -> list[str]:
-    """What was found, in sentences, the verdict last."""
+    """The result in sentences, the verdict last."""
     gained, loss = report.returns, report.pil
     low, high = gained.interval
     tried = f"{len(report.posterior.settings)} worlds' and {len(report.planned.settings)} planners' settings"

@@ -118,15 +118,15 @@ def write_json(path: Path, report: object) -> None:
 
 
 class Folder:
-    """A cache on disk: finished chunks of one run, known by what the run was asked."""
+    """A cache on disk: finished chunks of one run, known by the run's request."""
 
     def __init__(self, out: Path, identity: str):
         self.path = out / WORK / identity
 
     def get(self, name: str) -> list[np.ndarray] | None:
         try:
-            found = unpack(self.path / f"{name}.npz")
-            return [found[f"a{i}"] for i in range(len(found))]
+            arrays = unpack(self.path / f"{name}.npz")
+            return [arrays[f"a{i}"] for i in range(len(arrays))]
         except (OSError, ValueError, KeyError):
             return None  # not there, or left unreadable by a crash: do it again
 
@@ -142,9 +142,9 @@ class Folder:
 
 
 def identity(fingerprint: str, seed: int, settings: Sequence[object], version: str, *more: object) -> str:
-    """What makes two runs the same one: the log, the seed, the settings, the version, and what else was asked."""
-    asked = json.dumps([fingerprint, seed, [hypers.asdict(s) for s in settings], version, *more], sort_keys=True)
-    return hashlib.sha256(asked.encode()).hexdigest()[:16]
+    """What makes two runs the same one: the log, the seed, the settings, the version, and what else it takes."""
+    request = json.dumps([fingerprint, seed, [hypers.asdict(s) for s in settings], version, *more], sort_keys=True)
+    return hashlib.sha256(request.encode()).hexdigest()[:16]
 
 
 def finished(out: Path) -> PosteriorReport | None:

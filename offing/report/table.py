@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.table import Table
 
-from .figures import differing, shown
+from .labels import differing, shown
 from .reports import PosteriorReport
 
 NAMES = {"prior_scale": "prior", "bootstrap": "boot", "init_diversity": "diversity"}  # shorter, for a terminal
@@ -29,7 +29,7 @@ def settings_table(report: PosteriorReport) -> Table:
 
 
 def summary(report: PosteriorReport, out: Path | None = None) -> list[str]:
-    """What was found, in sentences."""
+    """The result in sentences."""
     loss, bound = report.pil, report.pil.bound
     regret = "vacuous (Theorem 1 says nothing at this PIL and discount)"
     if bound is not None and not bound.vacuous:

@@ -14,7 +14,7 @@ import numpy as np
 from .. import __version__
 from ..data.columns import Columns, plain_columns
 from ..report.reports import Predicted, SorelReport
-from ..report.results import found, load_with_columns
+from ..report.results import load_with_columns, read_result
 from ..report.store import pack, write
 from ..types import Array, BadInput, Box, Discrete, Policy
 from .c import c_files, identifier
@@ -29,7 +29,7 @@ NEAR = 1e-5  # of the actions' range: how far an amount may be from the policy's
 
 
 class Shipment(NamedTuple):
-    """All that goes with a policy: what it computes, what its numbers are called, and what was said of it."""
+    """All that goes with a policy: what it computes, what its numbers are called, and what was predicted of it."""
 
     policy: Policy
     actions: Box | Discrete
@@ -61,7 +61,7 @@ def shipment(folder: Path) -> Shipment:
     """The policy that `offing sorel` or `torel` left in a folder, ready to be written."""
     policy, task, width, columns = load_with_columns(folder)
     columns = columns if columns.obs else plain_columns(width, task.actions)
-    report = found(folder)
+    report = read_result(folder)
     if report is None:
         raise BadInput(f"{folder}: holds no finished result")
     return shipped(policy, width, task.actions, columns, about(report), str(folder))

@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 
 from ..report.reports import Predicted, SorelReport
-from ..report.results import PAGE, found
+from ..report.results import PAGE, read_result
 from ..types import BadInput
 from .export import shipment, write_shipment
 
@@ -25,7 +25,7 @@ def log_run(folder: Path, experiment: str = "offing") -> str:
     runtime = importlib.util.find_spec("offing_runtime")
     if runtime is None or not runtime.submodule_search_locations:
         raise BadInput("--to mlflow: offing-runtime is not installed: pip install offing-runtime")
-    sent, report = shipment(folder), found(folder)
+    sent, report = shipment(folder), read_result(folder)
     assert report is not None  # a policy comes with what its run reported
     mlflow.set_experiment(experiment)
     with tempfile.TemporaryDirectory() as scratch, mlflow.start_run(run_name=report.data):

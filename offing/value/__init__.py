@@ -1,1 +1,1 @@
-"""Room 5: a policy and a posterior or a log in, what the policy will earn out."""
+"""Value: a policy and a posterior or a log in, what the policy will earn out."""

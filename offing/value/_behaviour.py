@@ -41,10 +41,10 @@ class Cloned(NamedTuple):
 
 def log_likelihood(net: Net, obs: Array, action: Array, actions: Box | Discrete) -> Array:
     """Log-density [...] of actions in the log's own units; `obs` in units of order one."""
-    said = mlp(net, obs)
+    head = mlp(net, obs)
     if isinstance(actions, Discrete):
-        return jnp.sum(jax.nn.log_softmax(said) * action, -1)
-    mean, log_std = jnp.split(said, 2, -1)
+        return jnp.sum(jax.nn.log_softmax(head) * action, -1)
+    mean, log_std = jnp.split(head, 2, -1)
     log_std = jnp.clip(log_std, -5.0, 2.0)
     inside = jnp.clip(unit(action, actions), INSIDE - 1, 1 - INSIDE)
     each = norm.logpdf(jnp.arctanh(inside), mean, jnp.exp(log_std))

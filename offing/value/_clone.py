@@ -105,9 +105,9 @@ def _fit(key: Key, hypers: Hypers, seen: Shown, held: Shown, count: int, actions
 def act(key: Key, cloned: Clone, whose: Array, obs: Array, actions: Box | Discrete) -> Array:
     """What would be done in part `whose` [...] where `obs` [..., S] is seen: a draw [..., A]."""
     x = jnp.concatenate([(obs - cloned.mean) / cloned.std, jnp.asarray(cloned.code)[whose]], -1)
-    said = mlp(cloned.net, x)
+    head = mlp(cloned.net, x)
     if isinstance(actions, Discrete):
-        return jax.nn.one_hot(jax.random.categorical(key, said), actions.n)
-    mean, log_std = jnp.split(said, 2, -1)
+        return jax.nn.one_hot(jax.random.categorical(key, head), actions.n)
+    mean, log_std = jnp.split(head, 2, -1)
     drawn = jnp.tanh(mean + jnp.exp(jnp.clip(log_std, -5.0, 2.0)) * jax.random.normal(key, mean.shape))
     return (jnp.array(actions.low) + jnp.array(actions.high)) / 2 + half(actions) * drawn

@@ -29,7 +29,7 @@ from .pool import ROUNDS, Training, policies_in
 WINDOW = 4  # rounds that drift is measured between
 UNROLL = {"gpu": 5}  # updates to a turn of the loop: fewer launches on a GPU, only longer compilation elsewhere
 KEEP = 32 * 2**20  # numbers that the actions of a pool at all rows may take
-BLOCK = 1_024  # rows that policies are asked at together for that
+BLOCK = 1_024  # rows that policies act at together for that
 DRAWS = 32  # actions of a policy that samples, wherever its value is read
 
 
@@ -84,7 +84,7 @@ class Frame(NamedTuple):
     weight: Array  # [N, M]
     actions: Box | Discrete
     smoothing: Array | None
-    after: Array | None  # [P, N, A]  what policies do next, where that is asked once; None: at every update
+    after: Array | None  # [P, N, A]  what policies do next, where that is computed once; None: at every update
 
     @property
     def count(self) -> int:
@@ -134,7 +134,7 @@ def fit(
 def once(pool: Policy, obs: Array, actions: Box | Discrete) -> Array | None:
     """What policies that do not sample do at all observations [N, S]: [P, N, A]; None if that is too much to keep.
 
-    A training asks for the same rows over and over: asked once, they are gathered like the rest of a minibatch.
+    A training asks for the same rows over and over: computed once, they are gathered like the rest of a minibatch.
     """
     count, rows = policies_in(pool), obs.shape[0]
     if count * rows * actions.width > KEEP:
@@ -247,6 +247,6 @@ def bellman(
 ) -> Array:
     """Root of the mean squared Bellman error over that of the targets about their mean [P]."""
     after = read(key, critics, pool, scale, rows.next_obs, actions, sampled)
-    said = jax.vmap(jax.vmap(value_of, (0, None)), (0, None))(critics, rows.x)
+    values = jax.vmap(jax.vmap(value_of, (0, None)), (0, None))(critics, rows.x)
     aim = (1 - discount) * rows.reward + discount * rows.mask * after
-    return jnp.sqrt(jnp.mean(jnp.square(said - aim), (1, 2)) / jnp.maximum(jnp.var(aim, (1, 2)), 1e-12))
+    return jnp.sqrt(jnp.mean(jnp.square(values - aim), (1, 2)) / jnp.maximum(jnp.var(aim, (1, 2)), 1e-12))

@@ -1,6 +1,6 @@
-"""What a foreign policy acts by: somebody's function, asked on the host or traced by JAX.
+"""What a foreign policy acts by: somebody's function, called on the host or traced by JAX.
 
-On the host it is asked between two steps, once for all episodes, and never by a callback from inside a program.
+On the host it is called between two steps, once for all episodes, and never by a callback from inside a program.
 A callback that computes with JAX can wait for ever for the threads that its own program occupies: six queued
 rollouts with three eager `jax.numpy` layers in it never ended on two cores (jax 0.10.2). And what it raises comes
 out as a traceback of the compiler's.
@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..types import Array, BadPolicy, Box, Discrete, Key, Memory, Policy, Seen, Tree
-from ._given import EDGE, asked, read
+from ._given import EDGE, call_policy, read
 
 
 class Ask(Protocol):
@@ -31,7 +31,7 @@ Wrapped = Callable[..., object]  # what a policy acts by, perhaps around another
 
 @dataclass(frozen=True, eq=False)
 class Foreign:
-    """Somebody's function, as what a Policy acts by; it is deterministic, and is asked for nothing but that."""
+    """Somebody's function, as what a Policy acts by; it is deterministic, and is used for nothing but that."""
 
     ask: Ask
     name: str
@@ -39,7 +39,7 @@ class Foreign:
 
 
 class Host(Foreign):
-    """One that is asked on the host; every action is looked at."""
+    """One that is called on the host; every action is validated."""
 
     def __call__(self, params: Tree, memory: Memory, seen: Seen, key: Key | None) -> tuple[np.ndarray, Memory]:
         del params, key
@@ -50,10 +50,10 @@ class Host(Foreign):
         lead = obs.shape[:-1]
         flat = lambda leaf: np.asarray(leaf).reshape(-1, *np.shape(leaf)[len(lead) :])
         fresh = np.broadcast_to(np.asarray(seen.start) > 0, lead).reshape(-1)
-        found = self._asked(flat(obs), jax.tree.map(flat, memory), fresh)
-        return jax.tree.map(lambda leaf: leaf.reshape(*lead, *leaf.shape[1:]), found)
+        answers = self._answers(flat(obs), jax.tree.map(flat, memory), fresh)
+        return jax.tree.map(lambda leaf: leaf.reshape(*lead, *leaf.shape[1:]), answers)
 
-    def _asked(self, obs: np.ndarray, state: Memory, fresh: np.ndarray) -> tuple[np.ndarray, Memory]:
+    def _answers(self, obs: np.ndarray, state: Memory, fresh: np.ndarray) -> tuple[np.ndarray, Memory]:
         if not jax.tree.leaves(state) or fresh.all():
             return self._call(obs, None, fresh, state)
         if not fresh.any():
@@ -65,8 +65,8 @@ class Host(Foreign):
         return jax.tree.map(pick, begun, going)
 
     def _call(self, obs: np.ndarray, state: Memory, start: np.ndarray, like: Memory) -> tuple[np.ndarray, Memory]:
-        said, after = asked(lambda: self.ask(obs.copy(), state, start), self.name, obs)
-        rows = read(said, self.name, obs, self.actions, lambda i: f"observation {i} of {len(obs)},")
+        output, after = call_policy(lambda: self.ask(obs.copy(), state, start), self.name, obs)
+        rows = read(output, self.name, obs, self.actions, lambda i: f"observation {i} of {len(obs)},")
         if not jax.tree.leaves(like):
             return rows, ()
         return rows, arrays(after, self.name, len(obs), shapes(like))
@@ -89,12 +89,12 @@ class Native(Foreign):
 
     def _one(self, obs: Array, start: Array, memory: Memory) -> tuple[Array, Memory]:
         call = lambda state, first: jax.tree.map(jnp.asarray, self.ask(obs[None], state, jnp.full(1, first)))
-        said, state = call(None, True)
+        action, state = call(None, True)
         if not jax.tree.leaves(memory):
-            return self._row(jnp.ravel(jnp.asarray(said))), memory
+            return self._row(jnp.ravel(jnp.asarray(action))), memory
         going = call(jax.tree.map(lambda leaf: leaf[None], memory), False)
-        said, state = jax.tree.map(lambda new, old: jnp.where(start > 0, new, old), (said, state), going)
-        return self._row(jnp.ravel(said)), jax.tree.map(lambda leaf: leaf[0], state)
+        action, state = jax.tree.map(lambda new, old: jnp.where(start > 0, new, old), (action, state), going)
+        return self._row(jnp.ravel(action)), jax.tree.map(lambda leaf: leaf[0], state)
 
     def _row(self, given: Array) -> Array:
         if isinstance(self.actions, Discrete):
@@ -126,7 +126,7 @@ def is_host(policy: Policy) -> bool:
 
 
 def on_host(policy: Policy) -> Policy:
-    """The same policy, asked on the host where every action is looked at; one that is not foreign as it is."""
+    """The same policy, called on the host, where every action is validated; one that is not foreign as it is."""
 
     def turned(act: Wrapped) -> Wrapped:
         if isinstance(act, Native):

@@ -19,11 +19,11 @@ def plain(i: int) -> str:
     return "the observation"
 
 
-def asked(call: Callable[[], T], name: str, obs: np.ndarray, quiet: bool = True) -> T:
+def call_policy(call: Callable[[], T], name: str, obs: np.ndarray, quiet: bool = True) -> T:
     """What the call comes back with; BadPolicy with its first observation if it fails. `quiet`: no warnings."""
     try:
         with warnings.catch_warnings():
-            # A function is asked thousands of times: what it warns of, it warned of when it was tried.
+            # A function is called thousands of times: what it warns of, it warned of when it was tried.
             warnings.simplefilter("ignore" if quiet else "default")
             return call()
     except BadInput:
@@ -33,9 +33,9 @@ def asked(call: Callable[[], T], name: str, obs: np.ndarray, quiet: bool = True)
         raise BadPolicy(f"{name}: failed, {what}: {sentence(error)}") from error
 
 
-def read(said: object, name: str, obs: np.ndarray, actions: Box | Discrete, label: Label = plain) -> np.ndarray:
-    """What was said at observations [N, S], as action rows [N, A]; BadPolicy names the first that is no action."""
-    given = asked(lambda: np.asarray(said, dtype=float), name, obs)
+def read(output: object, name: str, obs: np.ndarray, actions: Box | Discrete, label: Label = plain) -> np.ndarray:
+    """Its output at observations [N, S], as action rows [N, A]; BadPolicy names the first that is no action."""
+    given = call_policy(lambda: np.asarray(output, dtype=float), name, obs)
     shape = (len(obs),) if isinstance(actions, Discrete) else (len(obs), actions.width)
     if not fits(given.shape, shape, actions):
         at = f"first at {shown(obs[0])}"

@@ -1,8 +1,8 @@
-"""What a foreign policy does in the log, asked once and kept: its actions by all that it had seen until then.
+"""What a foreign policy does in the log, computed once and kept: its actions by all that it had seen until then.
 
 Estimators that read the log alone ask a policy nowhere else, and some of them a hundred thousand times over. A row
 is found by 64 bits of hash of the observation, or where a policy remembers, of its episode's observations so far
-(two of ten million rows are alike by chance with a probability of 3e-6). Where it was never asked, it says NaN.
+(two of ten million rows are alike by chance with a probability of 3e-6). Elsewhere the action is NaN.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..types import Array, Dataset, Key, Memory, Policy, Seen, Task
 from ._foreign import is_foreign, on_host
 from ._view import alone
 
-BLOCK = 65_536  # observations that a policy is asked at, at once
+BLOCK = 65_536  # observations that a policy acts at, at once
 PROBES = 4  # rows that may share the first half of a hash
 SALTS = np.array([0x9E3779B9, 0x85EBCA6B], np.uint32)
 
@@ -50,8 +50,8 @@ class Table:
         at = jnp.searchsorted(params.first, now[..., 0])[..., None] + jnp.arange(PROBES)
         at = jnp.minimum(at, params.first.shape[0] - 1)
         hit = (params.first[at] == now[..., :1]) & (params.second[at] == now[..., 1:])
-        found = params.action[jnp.take_along_axis(at, hit.argmax(-1)[..., None], -1)[..., 0]]
-        return jnp.where(hit.any(-1)[..., None], found, jnp.nan), now if remembers else memory
+        action = params.action[jnp.take_along_axis(at, hit.argmax(-1)[..., None], -1)[..., 0]]
+        return jnp.where(hit.any(-1)[..., None], action, jnp.nan), now if remembers else memory
 
 
 def mixed(h: Array) -> Array:
@@ -78,10 +78,10 @@ def on_log(policy: Policy, data: Dataset, task: Task) -> Policy:
     parts = (data.steps.obs[:rows], data.steps.next_obs[:rows], data.starts)
     seen = np.concatenate([np.asarray(part, np.float32) for part in parts])
     keys, first = _once(np.asarray(chained(np.zeros((len(seen), 2), np.uint32), seen)))
-    found = [(keys, _alone(policy, seen[first], task))]
+    parts = [(keys, _alone(policy, seen[first], task))]
     if remembers and np.asarray(data.episode)[0] >= 0:
-        found += _along(policy, data, task)
-    keys, actions = (np.concatenate(each) for each in zip(*found, strict=True))
+        parts += _along(policy, data, task)
+    keys, actions = (np.concatenate(each) for each in zip(*parts, strict=True))
     keys, first = _once(keys)
     kept = Kept(*(jnp.asarray(each) for each in (keys[:, 0], keys[:, 1], actions[first])))
     return Policy(kept, np.zeros(2, np.uint32) if remembers else (), Table())
@@ -105,16 +105,16 @@ def _along(policy: Policy, data: Dataset, task: Task) -> list[tuple[np.ndarray, 
     """Hashes and actions along all logged episodes at once: at every step, and at what came after it."""
     row, _ = laid_out(np.asarray(data.episode)[: data.rows], task.horizon)
     obs, after = (np.asarray(each, np.float32) for each in (data.steps.obs, data.steps.next_obs))
-    found: list[tuple[np.ndarray, np.ndarray]] = []
+    kept: list[tuple[np.ndarray, np.ndarray]] = []
 
     def act(memory: Memory, before: np.ndarray, there: np.ndarray, start: bool) -> tuple[Memory, np.ndarray]:
         seen = alone(there, task.actions)._replace(start=np.full(len(there), start, np.float32))
         action, memory = policy.act(policy.params, memory, seen, None)
-        found.append((np.asarray(chained(before, there)), np.asarray(action)))
-        return memory, found[-1][0]
+        kept.append((np.asarray(chained(before, there)), np.asarray(action)))
+        return memory, kept[-1][0]
 
     memory, before = policy.begin(row.shape[1]), np.zeros((row.shape[1], 2), np.uint32)
     for t, at in enumerate(row):
         memory, before = act(memory, before, obs[at], t == 0)
         act(memory, before, after[at], False)
-    return found
+    return kept

@@ -105,10 +105,10 @@ def below_one(task: Task, name: str) -> list[str]:
     if task.discount >= 1:
         raise BadInput(f"{name} needs a discount below 1, and the task's is {task.discount}: give it another")
     beyond = task.discount**task.horizon
-    said = f"discounted by {task.discount:g} without end: {name} knows no horizon and no undiscounted return"
+    note = f"discounted by {task.discount:g} without end: {name} knows no horizon and no undiscounted return"
     if beyond > 0.01:
-        said += f"; up to {beyond:.0%} of the value lies beyond the task's {task.horizon} steps"
-    return [said]
+        note += f"; up to {beyond:.0%} of the value lies beyond the task's {task.horizon} steps"
+    return [note]
 
 
 # ---- what policies do

@@ -41,15 +41,15 @@ class Comparison:
         return [each.worse for each in self.differences if each.better == name and each.beyond_doubt]
 
     def sentences(self) -> list[str]:
-        """For each policy, which others it surpasses beyond doubt, and from which it cannot be told."""
-        found = []
+        """For each policy, which others it surpasses beyond doubt, and from which it is indistinguishable."""
+        lines = []
         for place, name in enumerate(self.order[:-1]):
             beaten, later = self.beaten(name), self.order[place + 1 :]
             open_ = [other for other in later if other not in beaten]
             parts = [f"earns more than {listed(beaten)} beyond doubt"] if beaten else []
-            parts += [f"cannot be told from {listed(open_)}"] if open_ else []
-            found.append(f"{name} {', and '.join(parts)}.")
-        return found
+            parts += [f"is indistinguishable from {listed(open_)}"] if open_ else []
+            lines.append(f"{name} {', and '.join(parts)}.")
+        return lines
 
 
 def difference(one: ValueEstimate, other: ValueEstimate, starts: int) -> ValueEstimate:
@@ -73,12 +73,12 @@ def compare(returns: Mapping[str, ValueEstimate], starts: int, level: float = 0.
     if not pairs:
         return None
     each = 1 - (1 - level) / len(pairs)
-    found = []
+    differences = []
     for better, worse in pairs:
         gap = difference(returns[better], returns[worse], starts)
         low, high = gap.interval(each)
-        found.append(Difference(better, worse, gap.median, (low, high), bool(low > 0)))
-    return Comparison(level, tuple(order), tuple(found))
+        differences.append(Difference(better, worse, gap.median, (low, high), bool(low > 0)))
+    return Comparison(level, tuple(order), tuple(differences))
 
 
 def described(each: Difference) -> str:

@@ -50,11 +50,11 @@ def _otherwise(method: str, estimates: Mapping[str, Estimate], task: Task) -> st
     beyond, value = task.discount**task.horizon, theirs.estimate.median
     if endless and abs(value - ours.estimate.median) <= 2 * beyond * abs(value):
         return f"It knows no horizon, and up to {percent(beyond)} of its value lies beyond {task.horizon} steps."
-    said = "Nothing in its health explains that; but its interval knows of chance alone, and of no bias"
+    sentence = "Nothing in its health explains that; but its interval knows of chance alone, and of no bias"
     weighed = next((e.health for m, e in estimates.items() if m != method and "episodes" in e.health), None)
     if endless and weighed is not None and weighed["effective"] < FEW:
-        said += (
+        sentence += (
             f", and the log holds little of what the policy does (of {weighed['episodes']:.0f} episodes "
             f"{weighed['effective']:.1f} count by their importance weights), so it extrapolates"
         )
-    return f"{said}."
+    return f"{sentence}."

@@ -9,7 +9,7 @@ Three forms are taken; the names of the parameters tell them apart:
 obs are [B, S], actions [B] choices or [B, A] amounts in the log's own units. State is None at first steps, then
 what came back: arrays [B, ...], which are the policy's memory; None again says that it remembers nothing.
 
-What JAX can trace becomes part of compiled programs; all else is asked on the host (`_foreign`).
+What JAX can trace becomes part of compiled programs; all else is called on the host (`_foreign`).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ import numpy as np
 
 from ..types import Array, BadInput, BadPolicy, Box, Dataset, Discrete, Memory, Policy, Seen, Task
 from ._foreign import Ask, Foreign, Host, Native, arrays, inner, is_host, living, on_host, shapes
-from ._given import Label, asked, fits, read, refuse, shown
+from ._given import Label, call_policy, fits, read, refuse, shown
 from ._view import alone
 
-__all__ = ["asked", "check", "foreign", "is_host", "living", "on_host", "read", "valid", "validate_actions"]
+__all__ = ["call_policy", "check", "foreign", "is_host", "living", "on_host", "read", "valid", "validate_actions"]
 
 PROBE = 5  # observations that a function is tried on before it is used
 ROWS, STARTS = 2_048, 256  # of the log that `check` asks a policy at, at most
@@ -38,15 +38,15 @@ def foreign(thing: object, task: Task, width: int, name: str = "the policy", tra
     """Somebody's function, or object with `predict`, as a Policy for observations of `width` numbers."""
     ask, actions = _asker(thing, name), task.actions
     obs = np.zeros((PROBE, width), np.float32)
-    said, state = asked(lambda: ask(obs.copy(), None, np.ones(PROBE, bool)), name, obs, quiet=False)
+    output, state = call_policy(lambda: ask(obs.copy(), None, np.ones(PROBE, bool)), name, obs, quiet=False)
     due = (PROBE,) if isinstance(actions, Discrete) else (PROBE, actions.width)
-    shape = asked(lambda: np.asarray(said).shape, name, obs)
+    shape = call_policy(lambda: np.asarray(output).shape, name, obs)
     if not fits(shape, due, actions):
         raise BadInput(f"{name}: gave shape {shape} for {PROBE} observations, where {due} was expected")
     memory: Memory = ()
     if jax.tree.leaves(state):
         state = arrays(state, name, PROBE)
-        after = asked(lambda: ask(obs.copy(), state, np.zeros(PROBE, bool)), name, obs)[1]
+        after = call_policy(lambda: ask(obs.copy(), state, np.zeros(PROBE, bool)), name, obs)[1]
         arrays(after, name, PROBE, shapes(state))
         memory = jax.tree.map(lambda leaf: np.zeros(leaf.shape[1:], leaf.dtype), state)
     none = np.zeros((), np.float32)  # it has no parameters; pools count their policies by a leaf
@@ -79,12 +79,12 @@ def _asker(thing: object, name: str) -> Ask:
 
     def ask(obs: Array, state: Memory, start: Array) -> tuple[object, object]:
         more = {"episode_start": start, "deterministic": True}
-        said = function(obs, state=state, **{each: more[each] for each in more if each in parameters})
-        if not isinstance(said, tuple) or len(said) != 2:
+        output = function(obs, state=state, **{each: more[each] for each in more if each in parameters})
+        if not isinstance(output, tuple) or len(output) != 2:
             raise BadPolicy(
-                f"{name}: takes a state, and must give actions and a state; it gave {type(said).__name__}"
+                f"{name}: takes a state, and must give actions and a state; it gave {type(output).__name__}"
             )
-        return cast(tuple[object, object], said)
+        return cast(tuple[object, object], output)
 
     return ask
 
@@ -123,9 +123,9 @@ def check(policy: Policy, data: Dataset, task: Task, name: str) -> None:
     act = inner(policy)
     if not isinstance(act, Foreign):
         acted = lambda: np.asarray(_best(policy, obs, task.actions))
-        return valid(name, obs, asked(acted, name, obs), task.actions, label)
-    said = asked(lambda: act.ask(obs.copy(), None, np.ones(len(obs), bool))[0], name, obs)
-    rows = read(said, name, obs, task.actions, label)
+        return valid(name, obs, call_policy(acted, name, obs), task.actions, label)
+    output = call_policy(lambda: act.ask(obs.copy(), None, np.ones(len(obs), bool))[0], name, obs)
+    rows = read(output, name, obs, task.actions, label)
     some = np.arange(0, len(obs), max(1, len(obs) // AGAIN))[::-1]  # in another order, among others
     again = np.asarray(_best(policy, obs[some], task.actions))
     wide = 1.0 if isinstance(task.actions, Discrete) else np.subtract(task.actions.high, task.actions.low)
@@ -134,7 +134,7 @@ def check(policy: Policy, data: Dataset, task: Task, name: str) -> None:
         at = int(other.argmax())
         once, twice = (shown(_spoken(row, task.actions)) for row in (rows[some][at], again[at]))
         raise BadPolicy(
-            f"{name}: gave {once} for {label(some[at])} {shown(obs[some[at]])}, and {twice} when asked again "
+            f"{name}: gave {once} for {label(some[at])} {shown(obs[some[at]])}, and {twice} when called again "
             "among others: what it does must follow from its observation alone, not from chance or from company"
         )
 
@@ -160,9 +160,9 @@ def validate_actions(policy: Policy, obs: Array, action: Array, alive: Array) ->
     there, did = np.asarray(obs)[went], np.asarray(action)[went]
     label = lambda i: "the imagined observation"
     lost = np.flatnonzero(np.isnan(did).any(1))[:1]
-    if len(lost) and not jax.tree.leaves(policy.memory):  # asked again, to hear what it was
-        said = asked(lambda: act.ask(there[lost], None, np.ones(1, bool))[0], act.name, there[lost])
-        read(said, act.name, there[lost], act.actions, label)
+    if len(lost) and not jax.tree.leaves(policy.memory):  # called again, to name what it did
+        output = call_policy(lambda: act.ask(there[lost], None, np.ones(1, bool))[0], act.name, there[lost])
+        read(output, act.name, there[lost], act.actions, label)
     valid(act.name, there, did, act.actions, label)
 
 

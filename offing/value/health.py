@@ -59,7 +59,7 @@ class Check(NamedTuple):
 
 def checks(evidence: Evidence) -> tuple[list[Check], dict[str, LeftOut]]:
     """Every figure, those of the log first, then those of its worlds, then each policy's; and those left out."""
-    asked: dict[str, Callable[[], list[Check | None]]] = {
+    questions: dict[str, Callable[[], list[Check | None]]] = {
         "consistent": lambda: [_joined(evidence)],
         "predicted": lambda: [_predicted(evidence)],
         "one_rule": lambda: [_one_rule(evidence)],
@@ -68,17 +68,17 @@ def checks(evidence: Evidence) -> tuple[list[Check], dict[str, LeftOut]]:
         "own_behaviour": lambda: [_own(evidence)],
     }
     for name, ours in evidence.estimates.items():
-        asked[f"support of {name}"] = lambda n=name, o=ours: [*_support(n, o, evidence.terminates)]
-        asked[f"worse: {name}"] = lambda n=name, o=ours: [_worse(n, o, evidence)]
+        questions[f"support of {name}"] = lambda n=name, o=ours: [*_support(n, o, evidence.terminates)]
+        questions[f"worse: {name}"] = lambda n=name, o=ours: [_worse(n, o, evidence)]
     plain = lambda check: check._replace(value=float(check.value), passed=bool(check.passed))
-    found, missing = [], {}
-    for what, ask in asked.items():
+    answered, missing = [], {}
+    for what, ask in questions.items():
         answers = attempt(lambda a=ask: [plain(check) for check in a() if check is not None])
         if isinstance(answers, LeftOut):
             missing[what] = answers
         else:
-            found += answers
-    return found, missing
+            answered += answers
+    return answered, missing
 
 
 def _there(part: Part | LeftOut) -> Part:
@@ -90,38 +90,44 @@ def _there(part: Part | LeftOut) -> Part:
 
 def _joined(evidence: Evidence) -> Check:
     share = _there(evidence.inspected).broken
-    said = f"{percent(share, BROKEN)} of the steps inside its episodes do not start where the step before ended"
+    answer = f"{percent(share, BROKEN)} of the steps inside its episodes do not start where the step before ended"
     if share > BROKEN:
-        said += ", so next observations are mixed up, or rows are missing: no method can be trusted on this log"
+        answer += ", so next observations are mixed up, or rows are missing: no method can be trusted on this log"
     return Check(
-        "consistent", "log", share, BROKEN, share <= BROKEN, "Is the log consistent from step to step?", f"{said}."
+        "consistent",
+        "log",
+        share,
+        BROKEN,
+        share <= BROKEN,
+        "Is the log consistent from step to step?",
+        f"{answer}.",
     )
 
 
 def _predicted(evidence: Evidence) -> Check:
     share = _there(evidence.predicted)
-    said = f"the worlds predict {percent(share, PREDICTED)} of how next observations vary, in rows held out"
+    answer = f"the worlds predict {percent(share, PREDICTED)} of how next observations vary, in rows held out"
     if share < PREDICTED:
-        said += (
+        answer += (
             "; a constant predicts none, so there is no world in this log, or its next observations are shuffled"
         )
     question = "Does one step predict the next?"
-    return Check("predicted", "log", share, PREDICTED, share >= PREDICTED, question, f"{said}.")
+    return Check("predicted", "log", share, PREDICTED, share >= PREDICTED, question, f"{answer}.")
 
 
 def _one_rule(evidence: Evidence) -> Check | None:
-    found = _there(evidence.rules)
-    if found is None:
+    rules = _there(evidence.rules)
+    if rules is None:
         return None
-    one, two = percent(found.one), percent(found.two)
-    said = f"one rule explains {one} of how rewards vary"
-    if found.several:
-        said += (
+    one, two = percent(rules.one), percent(rules.two)
+    answer = f"one rule explains {one} of how rewards vary"
+    if rules.several:
+        answer += (
             f", and two that take turns by episode {two}: in some episodes the sign, the unit or the goal of the "
             "reward is another one"
         )
     question = "Do all episodes pay by one rule?"
-    return Check("one_rule", "log", found.two - found.one, LEAST, not found.several, question, f"{said}.")
+    return Check("one_rule", "log", rules.two - rules.one, LEAST, not rules.several, question, f"{answer}.")
 
 
 def _tried(evidence: Evidence) -> Check:
@@ -129,26 +135,26 @@ def _tried(evidence: Evidence) -> Check:
     discrete = _there(evidence.inspected).action_kind == "discrete"
     share, limit = acts.predicted, TAKEN if discrete else FOLLOWS
     what = "the choices" if discrete else "how actions vary"
-    said = f"the state settles {percent(share, limit)} of {what}"
+    answer = f"the state settles {percent(share, limit)} of {what}"
     narrow = not discrete and acts.left_over < SLIVER
     passed = not (acts.still or share > limit or narrow)
     if not discrete:
-        said += f", and in alike states actions differ by {percent(acts.left_over, SLIVER)} of their range"
+        answer += f", and in alike states actions differ by {percent(acts.left_over, SLIVER)} of their range"
     if not passed:
-        said += (
+        answer += (
             "; this is one way of acting, and the log cannot tell what others lead to: no estimate for a policy "
             "that acts otherwise rests on anything that was seen"
         )
     question = "Were alike states met with different actions?"
-    return Check("tried", "log", 1.0 if acts.still else share, limit, passed, question, f"{said}.")
+    return Check("tried", "log", 1.0 if acts.still else share, limit, passed, question, f"{answer}.")
 
 
 def _calibrated(evidence: Evidence) -> Check:
     loss = evidence.pil
     e, v = number(loss.e), number(loss.v)
-    said = f"{loss.word}: on held-out rows their error is {e} nats per step, their spread {v}"
+    answer = f"{loss.word}: on held-out rows their error is {e} nats per step, their spread {v}"
     question = "Do the worlds know how wrong they are?"
-    return Check("calibrated", "worlds", abs(loss.imbalance), THRESHOLD, loss.calibrated, question, f"{said}.")
+    return Check("calibrated", "worlds", abs(loss.imbalance), THRESHOLD, loss.calibrated, question, f"{answer}.")
 
 
 def _own(evidence: Evidence) -> Check | None:
@@ -156,13 +162,13 @@ def _own(evidence: Evidence) -> Check | None:
     if isinstance(past, LeftOut):
         return None
     count, share = len(past.blocks), past.inside / len(past.blocks)
-    said = f"of {count} blocks of episodes that the worlds never saw, {past.inside} earned what was predicted"
+    answer = f"of {count} blocks of episodes that the worlds never saw, {past.inside} earned what was predicted"
     if not past.held:
-        said += (
+        answer += (
             f", where {past.level:.0%} should have: intervals are too narrow, or the behaviour could not be cloned"
         )
     question = "Do the worlds predict what the log's own behaviour earned?"
-    return Check("own_behaviour", "worlds", share, past.level, past.held, question, f"{said}.")
+    return Check("own_behaviour", "worlds", share, past.level, past.held, question, f"{answer}.")
 
 
 def _support(name: str, estimate: Estimate, stopped: bool) -> list[Check]:
@@ -173,16 +179,16 @@ def _support(name: str, estimate: Estimate, stopped: bool) -> list[Check]:
         ("guarded", GUARDED, "Does the log know where it ends up?", f"{left} leave all that is known"),
         ("clipped", CLIPPED, "Are its rewards such as were seen?", "rewards are held to what was seen"),
     )
-    found = []
+    answers = []
     for figure, limit, question, what in limits:
         share = estimate.health[figure]
-        said = f"{percent(share, limit)} of its imagined {what}"
+        answer = f"{percent(share, limit)} of its imagined {what}"
         if share > limit:
-            said += (
+            answer += (
                 f" (at most {percent(limit)} may): what it is worth is a guess about ground that nobody has seen"
             )
-        found.append(Check(figure, name, share, limit, share <= limit, question, f"{said}."))
-    return found
+        answers.append(Check(figure, name, share, limit, share <= limit, question, f"{answer}."))
+    return answers
 
 
 def _worse(name: str, estimate: Estimate, evidence: Evidence) -> Check | None:
@@ -190,11 +196,11 @@ def _worse(name: str, estimate: Estimate, evidence: Evidence) -> Check | None:
         return None
     mark = evidence.behaviour
     chance = estimate.returns.above(mark.mean, mark.stderr)
-    said = (
+    answer = (
         f"with probability {percent(chance, WORSE)} it earns more than the logged behaviour, which earned "
         f"{number(mark.mean)}"
     )
     if chance < WORSE:
-        said += "; if it is meant to be good, look at the sign and the unit of the rewards first"
+        answer += "; if it is meant to be good, look at the sign and the unit of the rewards first"
     question = "Could it be better than what wrote the log?"
-    return Check("worse", name, chance, WORSE, chance >= WORSE, question, f"{said}.")
+    return Check("worse", name, chance, WORSE, chance >= WORSE, question, f"{answer}.")

@@ -75,8 +75,8 @@ def _plain(key: Key, hypers: Hypers, way: Way, behaviour: Array, log: Episodes, 
 
     def one(way: Way) -> Weighed:
         logw, clipped = weigh(hypers, way.logp - behaviour, log.alive)
-        found, effective = jax.vmap(lambda d: add_up(hypers, logw, log.reward, log, omega, d))(discounts)
-        return found, effective[0], clipped
+        estimates, effective = jax.vmap(lambda d: add_up(hypers, logw, log.reward, log, omega, d))(discounts)
+        return estimates, effective[0], clipped
 
     return jax.lax.map(one, way)
 
@@ -113,17 +113,17 @@ def importance(
     """A policy's value and return by importance sampling; `logp` [N] is the behaviour's, cloned if not given."""
     log = episodes(data, task, "importance sampling")
     k1, k2, k3 = jax.random.split(key, 3)
-    behaviour, nll, said = _behaviour(k1, hypers, data, task, logp)
+    behaviour, nll, shared = _behaviour(k1, hypers, data, task, logp)
     scale = view(data, task)[1]
     way = follow_all(k2, hypers, pool, log, scale, None, task.actions)
     discounts = jnp.asarray([task.discount, 1.0], jnp.float32)
-    found, effective, clipped = _plain(k3, hypers, way, behaviour[log.row], log, discounts)
-    said += [*_manner(hypers, pool, task), *_span(log, task)]
-    judged = []
-    for i, (value, returns) in enumerate(np.asarray(found, np.float64)):
+    sums, effective, clipped = _plain(k3, hypers, way, behaviour[log.row], log, discounts)
+    shared += [*_manner(hypers, pool, task), *_span(log, task)]
+    estimates = []
+    for i, (value, returns) in enumerate(np.asarray(sums, np.float64)):
         health, notes = _health(np.asarray(effective[i]), float(clipped[i]), log, task.discount, nll)
-        judged.append(Estimate(_spread(value), health, (*said, *notes), _spread(returns)))
-    return judged
+        estimates.append(Estimate(_spread(value), health, (*shared, *notes), _spread(returns)))
+    return estimates
 
 
 @pooled(Doubly())
@@ -135,7 +135,10 @@ def doubly_robust(
     For a policy that remembers, the critics are those of the policy without its memory; they then only lower the
     variance, since the correction follows the memory.
     """
-    log, said = episodes(data, task, "the doubly robust estimate"), below_one(task, "the doubly robust estimate")
+    log, shared = (
+        episodes(data, task, "the doubly robust estimate"),
+        below_one(task, "the doubly robust estimate"),
+    )
     sample, (k1, k2, k3, k4) = sample_of(data, task, log.obs[0]), jax.random.split(key, 4)
     scale, discount = sample.scale, sample.discount
     behaviour, nll, more = _behaviour(k1, hypers, data, task, logp)
@@ -143,16 +146,16 @@ def doubly_robust(
     plain = memoryless(pool)
     critics = fit(k2, hypers, plain, sample, task.actions, shaken)
     way = follow_all(k3, hypers, pool, log, scale, critics.params, task.actions)
-    found, effective, clipped = _doubly(
+    sums, effective, clipped = _doubly(
         k4, hypers, way, behaviour[log.row], log, sample.rows.reward[log.row], discount
     )
-    said += [*more, *_manner(hypers, pool, task)]
-    judged = []
-    for i, (value,) in enumerate(scale.earns(np.asarray(found, np.float64)) / (1 - task.discount)):
+    shared += [*more, *_manner(hypers, pool, task)]
+    estimates = []
+    for i, (value,) in enumerate(scale.earns(np.asarray(sums, np.float64)) / (1 - task.discount)):
         health, notes = _health(np.asarray(effective[i]), float(clipped[i]), log, task.discount, nll)
         health["critics_left"] = float(critics.left[i])
-        judged.append(Estimate(_spread(value), health, (*said, *notes)))
-    return judged
+        estimates.append(Estimate(_spread(value), health, (*shared, *notes)))
+    return estimates
 
 
 def _behaviour(
@@ -214,7 +217,7 @@ def _health(
     return health, [few] if mean < FEW else []
 
 
-def _spread(found: np.ndarray) -> ValueEstimate:
+def _spread(estimates: np.ndarray) -> ValueEstimate:
     """An estimate and its replicates [1 + B], as one whose median is the estimate and whose worlds are those."""
-    point, replicates = found[0], found[1:]
+    point, replicates = estimates[0], estimates[1:]
     return ValueEstimate((point + replicates - np.median(replicates))[:, None])

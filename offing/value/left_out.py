@@ -36,7 +36,7 @@ def attempt(work: Callable[[], T]) -> T | LeftOut:
 
 def reason(error: Exception) -> str:
     """Why something failed, on one line: the message of bad input, else the error as Python names it."""
-    said = " ".join(str(error).split())
+    message = " ".join(str(error).split())
     if isinstance(error, BadInput):
-        return said.rstrip(".")
-    return f"it failed with {type(error).__name__}{f': {said}' if said else ''}".rstrip(".")
+        return message.rstrip(".")
+    return f"it failed with {type(error).__name__}{f': {message}' if message else ''}".rstrip(".")

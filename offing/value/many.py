@@ -2,7 +2,7 @@
 
 Policies of one kind (one `act`, parameters of one shape) are one compiled program. Somebody's functions, of which
 no two are of one kind, go step by step side by side: a step of all their episodes in all worlds is one program,
-and between two steps each function is asked once, for all its episodes that go on.
+and between two steps each function is called once, for all its episodes that go on.
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ def rolled_all(
     way: bool = False,
 ) -> list[Journey]:
     """`copies` episodes of every policy in every world; with `way` also where the first few of them went."""
-    strange = [i for i, policy in enumerate(policies) if is_foreign(policy)]
-    found: dict[int, Journey] = {}
-    if strange:
-        asked = [policies[i] for i in strange]
-        found.update(zip(strange, side_by_side(key, asked, posterior, copies, way), strict=True))
-    own = [i for i in range(len(policies)) if i not in found]
+    foreign = [i for i, policy in enumerate(policies) if is_foreign(policy)]
+    journeys: dict[int, Journey] = {}
+    if foreign:
+        stepped = side_by_side(key, [policies[i] for i in foreign], posterior, copies, way)
+        journeys.update(zip(foreign, stepped, strict=True))
+    own = [i for i in range(len(policies)) if i not in journeys]
     for group in kinds([policies[i] for i in own]):
         index = [own[i] for i in group]
         for some in _parted(index, posterior, copies):
-            journeys = _pooled(key, [policies[i] for i in some], posterior, copies, sampled, way)
-            found.update(zip(some, journeys, strict=True))
-    return [found[i] for i in range(len(policies))]
+            pooled = _pooled(key, [policies[i] for i in some], posterior, copies, sampled, way)
+            journeys.update(zip(some, pooled, strict=True))
+    return [journeys[i] for i in range(len(policies))]
 
 
 def _parted(index: list[int], posterior: Posterior, copies: int) -> list[list[int]]:
@@ -175,7 +175,7 @@ def predictive_all(
     k1 = jax.random.split(key, 3)[0]
     journeys = rolled_all(k1, policies, posterior, copies, sampled, way=True)
     beside, ground = known_of(data, posterior.task, loss), known(data)
-    found = []
+    predictions = []
     for policy, journey in zip(policies, journeys, strict=True):
         sums, way = journey
         assert way is not None
@@ -186,5 +186,5 @@ def predictive_all(
             clipped=float(np.average(sums.clipped, weights=sums.lengths)),
             guarded=float(np.mean(sums.guarded)),
         )
-        found.append(Predictive(value, returns, float(np.mean(sums.lengths)), support))
-    return found
+        predictions.append(Predictive(value, returns, float(np.mean(sums.lengths)), support))
+    return predictions

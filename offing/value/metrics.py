@@ -49,14 +49,14 @@ class Gate(NamedTuple):
 
 def points(estimates: Estimates) -> np.ndarray:
     """One number for each policy [n]."""
-    found = [e.median if isinstance(e, ValueEstimate) else e for e in estimates]
-    return np.asarray(found, np.float64)
+    medians = [e.median if isinstance(e, ValueEstimate) else e for e in estimates]
+    return np.asarray(medians, np.float64)
 
 
 def intervals(estimates: Estimates, level: float) -> np.ndarray:
     """Low and high for each policy [n, 2]; pairs are taken as they are."""
-    found = [e.interval(level) if isinstance(e, ValueEstimate) else e for e in estimates]
-    pairs = np.asarray(found, np.float64)
+    limits = [e.interval(level) if isinstance(e, ValueEstimate) else e for e in estimates]
+    pairs = np.asarray(limits, np.float64)
     if pairs.ndim != 2 or pairs.shape[1] != 2:
         raise BadInput(f"intervals: shape {pairs.shape}; give ValueEstimates, or a low and a high for each policy")
     return pairs
@@ -254,11 +254,11 @@ def gate(
 
 def table(estimates: Estimates, truths: Truths) -> dict[str, Figure]:
     """The figures that need no interval, by name."""
-    found = {
+    figures = {
         "absolute_error": absolute_error,
         "pearson": pearson,
         "spearman": spearman,
         "kendall": kendall,
         "regret@1": regret,
     }
-    return {name: figure(estimates, truths) for name, figure in found.items()}
+    return {name: figure(estimates, truths) for name, figure in figures.items()}

@@ -82,14 +82,14 @@ def named(text: str) -> object:
     here = str(Path.cwd())
     sys.path.insert(0, here)
     try:
-        found: object = importlib.import_module(module)
+        thing: object = importlib.import_module(module)
         for part in name.split("."):
-            found = getattr(found, part)
+            thing = getattr(thing, part)
     except Exception as error:  # a module's own code may fail in any way
         raise BadInput(f"{text}: cannot be imported: {sentence(error)}") from error
     finally:
         sys.path.remove(here)
-    return found
+    return thing
 
 
 def onnx_function(path: str, task: Task, width: int) -> Callable[[np.ndarray], np.ndarray]:
@@ -115,11 +115,11 @@ def onnx_function(path: str, task: Task, width: int) -> Callable[[np.ndarray], n
     kind = NUMBERS[inputs[0].type]
 
     def act(obs: np.ndarray) -> np.ndarray:
-        said = np.asarray(session.run(None, {inputs[0].name: obs.astype(kind)})[0])
+        given = np.asarray(session.run(None, {inputs[0].name: obs.astype(kind)})[0])
         scores = (
-            isinstance(task.actions, Discrete) and said.dtype.kind == "f" and said.shape[1:] == (task.actions.n,)
+            isinstance(task.actions, Discrete) and given.dtype.kind == "f" and given.shape[1:] == (task.actions.n,)
         )
-        return np.where(np.isnan(said).any(1), np.nan, said.argmax(1)) if scores else said
+        return np.where(np.isnan(given).any(1), np.nan, given.argmax(1)) if scores else given
 
     return act
 
@@ -160,8 +160,8 @@ class Layered:
         self, obs: np.ndarray, state: State, episode_start: np.ndarray, deterministic: bool = True
     ) -> tuple[np.ndarray, State]:
         turned = lambda each: None if each is None else tuple(np.swapaxes(leaf, 0, 1) for leaf in each)
-        said, after = self.model.predict(obs, turned(state), episode_start, deterministic)
-        return said, turned(after)
+        action, after = self.model.predict(obs, turned(state), episode_start, deterministic)
+        return action, turned(after)
 
 
 def d3rlpy_model(file: str, spec: str) -> object:

@@ -88,12 +88,12 @@ def pooled(default: Training) -> Callable[[Callable[..., list[Estimate]]], Poole
             policies = [on_log(each, data, task) for each in policies]
             if not policies:
                 raise BadInput("no policy to judge: the pool is empty")
-            found: dict[int, Estimate] = {}
+            by_place: dict[int, Estimate] = {}
             for index in kinds(policies):
                 pool = jax.tree.map(lambda *leaves: jnp.stack(leaves), *[policies[i] for i in index])
-                found.update(zip(index, estimator(key, pool, data, task, hypers, **more), strict=True))
-            judged = [found[i] for i in range(len(policies))]
-            return judged[0] if isinstance(policy, Policy) else judged
+                by_place.update(zip(index, estimator(key, pool, data, task, hypers, **more), strict=True))
+            estimates = [by_place[i] for i in range(len(policies))]
+            return estimates[0] if isinstance(policy, Policy) else estimates
 
         judge.__doc__, judge.__name__ = estimator.__doc__, estimator.__name__
         return cast(Pooled, judge)
@@ -108,11 +108,11 @@ def policies_in(pool: Policy) -> int:
 
 def kinds(policies: Sequence[Policy]) -> list[list[int]]:
     """Places of the policies that one program can hold together: one `act`, parameters of one shape."""
-    found: dict[Hashable, list[int]] = {}
+    groups: dict[Hashable, list[int]] = {}
     for i, policy in enumerate(policies):
         leaves, structure = jax.tree.flatten(policy)
-        found.setdefault((structure, tuple(np.shape(leaf) for leaf in leaves)), []).append(i)
-    return list(found.values())
+        groups.setdefault((structure, tuple(np.shape(leaf) for leaf in leaves)), []).append(i)
+    return list(groups.values())
 
 
 def remembers(policy: Policy) -> bool:

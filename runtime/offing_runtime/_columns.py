@@ -19,12 +19,12 @@ class BadInput(ValueError):
 class Columns:
     """What an exported policy says of its columns (`Columns.to_json` of offing)."""
 
-    def __init__(self, found: dict[str, Any]):
-        self.table, self.obs, self.action = found["table"], list(map(Column, found["obs"])), found["action"]
+    def __init__(self, saved: dict[str, Any]):
+        self.table, self.obs, self.action = saved["table"], list(map(Column, saved["obs"])), saved["action"]
         self.names = [name for column in self.obs for name in column.names]
         self.inputs = list(dict.fromkeys(name for column in self.obs for name in column.inputs))
         self.sources = {column.name: column.source for column in self.obs if column.source}
-        self.known = {*self.inputs, *found["others"], *self.sources.values(), *(c["name"] for c in self.action)}
+        self.known = {*self.inputs, *saved["others"], *self.sources.values(), *(c["name"] for c in self.action)}
         self.discrete = bool(self.action) and not self.action[0].get("low")
 
     def encode(self, row: Any) -> np.ndarray:
@@ -54,22 +54,22 @@ class Columns:
         if self.discrete:
             places = np.unravel_index(int(action), [len(column["levels"]) for column in self.action])
             return {c["name"]: c["levels"][int(i)] for c, i in zip(self.action, places, strict=True)}
-        found, first = {}, 0
+        amounts, first = {}, 0
         for column in self.action:
             part = action[first : first + len(column["low"])]
             first += len(column["low"])
-            found[column["name"]] = float(part[0]) if len(part) == 1 else part
-        return found
+            amounts[column["name"]] = float(part[0]) if len(part) == 1 else part
+        return amounts
 
 
 class Column:
     """One column of the table, as offing described it, and the numbers that it becomes."""
 
-    def __init__(self, found: dict[str, Any]):
-        self.name, self.kind, self.fill = found["name"], found.get("encoding", "number"), found.get("fill")
-        self.levels, self.other = found.get("levels", []), bool(found.get("other"))
-        self.period, self.source = float(found.get("period") or 1.0), found.get("source")
-        self.width, self.before = found.get("width", 1), f"{self.name}[t-{found.get('lag', 0)}]"
+    def __init__(self, saved: dict[str, Any]):
+        self.name, self.kind, self.fill = saved["name"], saved.get("encoding", "number"), saved.get("fill")
+        self.levels, self.other = saved.get("levels", []), bool(saved.get("other"))
+        self.period, self.source = float(saved.get("period") or 1.0), saved.get("source")
+        self.width, self.before = saved.get("width", 1), f"{self.name}[t-{saved.get('lag', 0)}]"
         self.inputs = {"lag": [self.before], "difference": [self.name, self.before]}.get(self.kind, [self.name])
         wide = [self.name] if self.width == 1 else [f"{self.name}[{i}]" for i in range(self.width)]
         self.names = {
@@ -121,7 +121,7 @@ class Column:
 
 
 def _numbers(cell: Any, name: str, fill: float | None, width: int = 1) -> list[float]:
-    cells, found = np.asarray(cell), []
+    cells, numbers = np.asarray(cell), []
     if cells.size != width or cells.dtype.kind not in "fiubOUST":
         what = f"{cells.dtype} of shape {cells.shape}"
         raise BadInput(f"column {name!r}: {what} where {width} number{'s' * (width > 1)} a row were expected")
@@ -132,10 +132,10 @@ def _numbers(cell: Any, name: str, fill: float | None, width: int = 1) -> list[f
             raise BadInput(f"column {name!r}: {_short(each)} where a number was expected") from None
         if math.isnan(number) and fill is None:
             raise BadInput(f"column {name!r}, row 0: empty; give its value")
-        found.append(float(fill) if math.isnan(number) and fill is not None else number)
+        numbers.append(float(fill) if math.isnan(number) and fill is not None else number)
         if math.isinf(number):
             raise BadInput(f"column {name!r}, row 0: not a finite number")
-    return found
+    return numbers
 
 
 def _word(cell: Any) -> str:
@@ -161,8 +161,8 @@ def _part(name: str, cell: Any) -> float:
         first = datetime(at.year, at.month, 1, tzinfo=UTC)
         after = datetime(at.year + at.month // 12, at.month % 12 + 1, 1, tzinfo=UTC)
         return at.month - 1 + (at - first) / (after - first)
-    found = {"minute": minutes, "hour": 24 * day, "weekday": at.weekday() + day}
-    return found.get(name, at.timetuple().tm_yday - 1 + day)
+    parts = {"minute": minutes, "hour": 24 * day, "weekday": at.weekday() + day}
+    return parts.get(name, at.timetuple().tm_yday - 1 + day)
 
 
 def _listed(names: Any) -> str:

@@ -92,14 +92,14 @@ class Bioreactor(Task):
         }
 
     def step(self, state: State, action: np.ndarray, rng: np.random.Generator) -> Moved:
-        feed, heat, n = np.clip(action[:, 0], 0, 1), (np.clip(action[:, 1], 30, 37) - 30) / 7, len(action)
+        feed, warmth, n = np.clip(action[:, 0], 0, 1), (np.clip(action[:, 1], 30, 37) - 30) / 7, len(action)
         sugar, billions = state["sugar"], state["cells"] / 1e9
         eats = sugar / (2 + sugar + sugar**2 / 40)
-        grows = 0.55 * state["strain"] * (0.15 + 0.85 * heat) * eats - 0.02 - 0.03 * state["waste"]
+        grows = 0.55 * state["strain"] * (0.15 + 0.85 * warmth) * eats - 0.02 - 0.03 * state["waste"]
         cells = np.clip(np.round(state["cells"] * np.exp(grows + 0.08 * rng.normal(size=n))), 1e3, 2e10)
         eaten = np.minimum(sugar, 1.2 * billions * eats)
         waste = np.minimum(state["waste"] + 0.15 * eaten, 30)
-        made = billions * eats * (1.3 - heat) * np.exp(0.1 * rng.normal(size=n))
+        made = billions * eats * (1.3 - warmth) * np.exp(0.1 * rng.normal(size=n))
         after = {"cells": cells, "sugar": np.minimum(sugar - eaten + 3 * feed, 60), "waste": waste}
         after |= {"product": state["product"] + made, "hour": state["hour"] + 1, "strain": state["strain"]}
         reward = made - 0.05 * feed

@@ -125,7 +125,7 @@ def successors_of(
     return keep, next_obs
 
 
-LOOKED, BACK = 20_000, 8  # rows that are looked at, and rows back that a unit's last one may lie
+EXAMINED, BACK = 20_000, 8  # rows that are examined, and rows back that a unit's last one may lie
 JUMPS, JOINS = 0.5, 0.25  # of what shuffled rows show: steps at least so large, and nearest earlier rows so near
 
 
@@ -134,7 +134,7 @@ def interleaved(obs: np.ndarray, episode: np.ndarray) -> bool:
     inside = np.flatnonzero(episode[BACK:] == episode[:-BACK]) if len(obs) > BACK else np.zeros(0, int)
     if len(inside) < 30:
         return False
-    rows = inside[:LOOKED] + BACK
+    rows = inside[:EXAMINED] + BACK
     std = obs.std(0, dtype=np.float64)
     moving = obs[:, std > 0] / std[std > 0]
     if not moving.shape[1]:

@@ -11,7 +11,8 @@ from ...types import BadInput
 from ..dataset import Log
 from ..schema import QUESTION, Schema
 from . import size_of
-from .arrays import as_said, checked, from_arrays
+from ._checked import checked
+from .arrays import actions_by_schema, from_arrays
 
 BATCH = 2**16  # rows in a piece
 MOST = 2**31 - 1  # rows are counted in 32 bits
@@ -53,8 +54,8 @@ def collect(rows: Rows, schema: Schema, budget: int, seed: int) -> Log:
     first = next(iter(rows.read(rows.roles)), None)
     if first is None:
         raise BadInput(f"{rows.name}: the log is empty")
-    said = schema.discrete is not None or "n_actions" in rows.settings or "action_low" in rows.settings
-    if first.columns["action"].dtype.kind in "iub" and not said:
+    kind_known = schema.discrete is not None or "n_actions" in rows.settings or "action_low" in rows.settings
+    if first.columns["action"].dtype.kind in "iub" and not kind_known:
         raise BadInput(f"{rows.name}, column 'action': {QUESTION}")
     each = _bytes(first)
     chosen, room = None, rows.most
@@ -74,7 +75,7 @@ def collect(rows: Rows, schema: Schema, budget: int, seed: int) -> Log:
         )
     settings = {**rows.settings, **schema.settings()}
     if schema.discrete is not None:
-        columns["action"], more = as_said(columns["action"], schema, settings, notes)
+        columns["action"], more = actions_by_schema(columns["action"], schema, settings, notes)
         settings = {**more, **settings}
     log = from_arrays({**columns, **settings}, rows.name, successors=True)
     return log._replace(notes=(*notes, *log.notes))

@@ -41,10 +41,10 @@ class Part(NamedTuple):
 
 def parts_of(request: Request, opened: Callable[[Path], Part]) -> list[Part]:
     """The parts of a table that lies in files."""
-    return [guarded(str(path), lambda path=path: opened(path)) for path in request.paths]
+    return [as_bad_input(str(path), lambda path=path: opened(path)) for path in request.paths]
 
 
-def guarded(name: str, work: Callable[[], Any]) -> Any:
+def as_bad_input(name: str, work: Callable[[], Any]) -> Any:
     """What `work` returns; whatever goes wrong in it becomes one line."""
     try:
         return work()
@@ -63,11 +63,11 @@ def reason(error: Exception) -> str:
     text = (str(error).splitlines() or [type(error).__name__])[0]
     if "straddling" in text:
         return "a row is longer than can be read"
-    found = re.search(r"Expected (\d+) columns, got (\d+)", text)
-    if found:
+    counts = re.search(r"Expected (\d+) columns, got (\d+)", text)
+    if counts:
         row = re.search(r"Row #(\d+)", text)
         where = f"row {int(row[1]) - 2} has" if row else "a row has"
-        return f"{where} {found[2]} cells where the header has {found[1]}"
+        return f"{where} {counts[2]} cells where the header has {counts[1]}"
     return f"damaged or not what its name says ({text[:120]})"
 
 
@@ -89,15 +89,15 @@ def read_parts(parts: Sequence[Part], request: Request) -> Log:
         columns = [column for role in roles for column in whole.names(role)]
         for where, _, _, reader in parts:
             first = 0
-            pieces = guarded(where, lambda reader=reader: reader(columns))
+            pieces = as_bad_input(where, lambda reader=reader: reader(columns))
             while True:
-                piece = guarded(where, lambda pieces=pieces: next(pieces, None))
+                piece = as_bad_input(where, lambda pieces=pieces: next(pieces, None))
                 if piece is None:
                     break
                 if piece.num_rows == 0:
                     continue
-                found = {role: _role(piece, whole.names(role), where, first) for role in roles}
-                yield Batch(found, where, first)
+                batch = {role: _role(piece, whole.names(role), where, first) for role in roles}
+                yield Batch(batch, where, first)
                 first += piece.num_rows
 
     rows = Rows(name, whole.roles, read, min(MOST, sum(part.most for part in parts)), {}, notes)
@@ -244,13 +244,13 @@ def _kinds(schema: pa.Schema, name: str) -> dict[str, np.ndarray]:
     """No rows of each column, but of its kind, which is all that a draft looks at."""
     if len(schema.names) > WIDEST:
         raise BadInput(f"{name}: {len(schema.names)} columns; {WIDEST} is the most")
-    found: dict[str, np.ndarray] = {}
+    kinds: dict[str, np.ndarray] = {}
     for field in schema:
         kind = field.type
         while hasattr(kind, "value_type") and not pa.types.is_map(kind):
             kind = kind.value_type  # of a list or a dictionary
         whole = pa.types.is_integer(kind) or pa.types.is_boolean(kind)
-        if field.name in found:
+        if field.name in kinds:
             raise BadInput(f"{name}, column {field.name!r}: there twice")
-        found[field.name] = np.empty(0, np.int64 if whole else np.float64)
-    return found
+        kinds[field.name] = np.empty(0, np.int64 if whole else np.float64)
+    return kinds

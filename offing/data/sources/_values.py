@@ -13,7 +13,7 @@ from ...types import BadInput
 from .._cells import MISSING
 from ..table.cells import NEVER, Cells
 from . import size_of
-from ._tables import Part, guarded
+from ._tables import Part, as_bad_input
 
 FORMS = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y%m%d")  # dates, after ISO's own
 CLOCKS = ("", " %H:%M", " %H:%M:%S")
@@ -60,9 +60,9 @@ class _Column:
         self.pieces.append(piece)
 
     def _codes(self, column: Any) -> np.ndarray:
-        found = column.dictionary_encode()
-        places = [self._place(word) for word in found.dictionary.to_pylist()]
-        codes = found.indices.fill_null(len(places)).to_numpy(zero_copy_only=False)
+        encoded = column.dictionary_encode()
+        places = [self._place(word) for word in encoded.dictionary.to_pylist()]
+        codes = encoded.indices.fill_null(len(places)).to_numpy(zero_copy_only=False)
         return np.array([*places, -1], np.int32)[codes]
 
     def _place(self, word: str | None) -> int:
@@ -119,14 +119,14 @@ def _parsed(column: Any, form: str) -> Any:
 
 def _strict(column: Any, form: str, name: str, where: str) -> Any:
     try:
-        found = _parsed(column, form)
+        times = _parsed(column, form)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise BadInput(f"schema, 'time_format': {form!r} is no form of dates") from None
-    bad = found.is_null().to_numpy(zero_copy_only=False) & column.is_valid().to_numpy(zero_copy_only=False)
+    bad = times.is_null().to_numpy(zero_copy_only=False) & column.is_valid().to_numpy(zero_copy_only=False)
     if bad.any():
         word = column[int(bad.argmax())].as_py()
         raise BadInput(f"{where}, column {name!r}: {word[:40]!r} is no date of the form {form!r}")
-    return found
+    return times
 
 
 def read_cells(
@@ -136,14 +136,14 @@ def read_cells(
     columns = {name: _Column(name, parts[0].name, form, name == time) for name in names}
     size = 0
     for part in parts:
-        pieces = guarded(part.name, lambda part=part: part.read(names))
-        while (piece := guarded(part.name, lambda pieces=pieces: next(pieces, None))) is not None:
+        pieces = as_bad_input(part.name, lambda part=part: part.read(names))
+        while (piece := as_bad_input(part.name, lambda pieces=pieces: next(pieces, None))) is not None:
             size += piece.num_rows * 8 * len(names)
             if size > 2 * budget:
                 raise BadInput(f"{part.name}: more than {size_of(2 * budget)} of cells; give a part of it")
             for name, column in columns.items():
-                found = piece.column(piece.schema.get_field_index(name))
-                guarded(part.name, lambda column=column, found=found: column.add(found))
+                cells = piece.column(piece.schema.get_field_index(name))
+                as_bad_input(part.name, lambda column=column, cells=cells: column.add(cells))
     if any(not column.pieces for column in columns.values()):
         raise BadInput(f"{parts[0].name}: the log is empty")
     return {name: column.cells() for name, column in columns.items()}

@@ -12,11 +12,21 @@ from ...types import BadInput, Box, Dataset, Discrete, Task, Transition
 from ..columns import plain_columns
 from ..dataset import Log, fingerprint
 from ..schema import ALIASES as WORDS
-from ..schema import QUESTION, ROLES, Schema
+from ..schema import ROLES, Schema
 from . import Request, Source
+from ._checked import (
+    actions,
+    array_of,
+    final_next,
+    flags,
+    log_probabilities,
+    logged_next,
+    numbers,
+    scalar,
+    whole_numbers,
+)
 from ._order import episodes_of, in_order, refuse_interleaved, successors_of
 
-LARGEST = np.float32(1e12)  # beyond this a float32 measurement has no square that can be trusted
 LONGEST = 10**9  # horizons beyond this are slips of the pen
 ALIASES = {word: role for role, words in WORDS.items() for word in words} | {
     "final_observations": "final_obs",
@@ -42,12 +52,12 @@ def renamed(given: Mapping[str, Any], schema: Schema, name: str) -> tuple[dict[s
     columns |= schema.settings()
     notes: list[str] = []
     if schema.discrete is not None and "action" in columns:
-        columns["action"], more = as_said(_array(columns, "action", name), schema, columns, notes)
+        columns["action"], more = actions_by_schema(array_of(columns, "action", name), schema, columns, notes)
         columns = {**more, **columns}
     return columns, notes
 
 
-def as_said(
+def actions_by_schema(
     action: np.ndarray, schema: Schema, settings: dict[str, Any], notes: list[str]
 ) -> tuple[np.ndarray, dict[str, Any]]:
     """Actions as the schema has them: amounts as floats; of choices, how many there are if nothing says."""
@@ -66,7 +76,7 @@ def as_said(
 
 def _beside(parts: list[Any], names: tuple[str, ...], name: str) -> np.ndarray:
     """Columns side by side, one number of each per row."""
-    arrays = [_array({column: part}, column, name) for column, part in zip(names, parts, strict=True)]
+    arrays = [array_of({column: part}, column, name) for column, part in zip(names, parts, strict=True)]
     for column, array in zip(names, arrays, strict=True):
         if array.dtype.kind not in "fiub":
             raise BadInput(f"{name}, column {column!r}: holds {array.dtype}, not numbers")
@@ -122,7 +132,7 @@ def from_arrays(
         rows, next_obs = rows.at(keep), next_obs[keep]
         episode = np.unique(episode[keep], return_inverse=True)[1].astype(np.int32)
     elif next_obs is None:
-        next_obs = _final_next(columns, rows.obs, episode, name)
+        next_obs = final_next(columns, rows.obs, episode, name)
     if "horizon" not in columns:
         notes.append(f"horizon not given: {horizon}, the longest logged episode")
     obs, action, reward = rows.obs, rows.action, rows.reward
@@ -141,16 +151,16 @@ def _ordered(
     """The rows, checked and episode after episode; the space of actions; and their order, if not the log's."""
     obs = _observations(columns, name)
     count = len(obs)
-    reward = _numbers(columns, "reward", name, count)
+    reward = numbers(columns, "reward", name, count)
     if reward.shape == (count, 1):
         reward = reward[:, 0]
     if reward.ndim != 1:
         raise BadInput(f"{name}, column 'reward': shape {reward.shape} where ({count},) was expected")
-    terminated, truncated = (_flags(columns, column, name, count) for column in ("terminated", "truncated"))
-    ids, step = (_whole(columns, column, name, count) for column in ("episode", "step"))
-    action, space = _actions(columns, name, count, notes)
-    next_obs = _logged_next(columns, obs, name)
-    logp = _chances(columns, name, count, space)
+    terminated, truncated = (flags(columns, column, name, count) for column in ("terminated", "truncated"))
+    ids, step = (whole_numbers(columns, column, name, count) for column in ("episode", "step"))
+    action, space = actions(columns, name, count, notes)
+    next_obs = logged_next(columns, obs, name)
+    logp = log_probabilities(columns, name, count, space)
     rows = Rows(obs, action, reward, terminated, truncated, next_obs, logp, ids)
     order = in_order(ids, step, (obs, action, reward, terminated, truncated, next_obs), name, notes)
     if order is None:
@@ -162,7 +172,7 @@ def _ordered(
 
 def _observations(columns: Mapping[str, Any], name: str) -> np.ndarray:
     """One flat vector of numbers per row [N, S], two rows or more."""
-    obs = _numbers(columns, "obs", name)
+    obs = numbers(columns, "obs", name)
     if len(obs) == 0:
         raise BadInput(f"{name}: the log is empty")
     if len(obs) == 1:
@@ -179,8 +189,8 @@ def _observations(columns: Mapping[str, Any], name: str) -> np.ndarray:
 def _spans(columns: Mapping[str, Any], name: str, episode: np.ndarray) -> tuple[int, float]:
     """Horizon and discount, as given or by default: the longest logged episode, and 0.99."""
     lengths = np.unique(episode, return_counts=True)[1] if episode[0] >= 0 else np.array([1])
-    horizon = int(_scalar(columns, "horizon", name, lengths.max(), whole=True))
-    discount = float(_scalar(columns, "discount", name, 0.99))
+    horizon = int(scalar(columns, "horizon", name, lengths.max(), whole=True))
+    discount = float(scalar(columns, "discount", name, 0.99))
     if not 1 <= horizon <= LONGEST:
         raise BadInput(f"{name}, 'horizon': {horizon:g} is not within 1 and {LONGEST:g}")
     if not 0 <= discount <= 1:
@@ -202,7 +212,7 @@ def _shaped(given: Mapping[str, Any], name: str, schema: Schema) -> Log:
     from ..table.cells import cells_of
     from ..table.log import completed, needed, shaped
 
-    columns = {str(key): _array(given, key, name) for key in given}
+    columns = {str(key): array_of(given, key, name) for key in given}
     columns = {key: column for key, column in columns.items() if column.ndim}
     whole, reasons = completed(schema, columns, name)
     cells = {key: cells_of(columns[key], key) for key in needed(whole, columns)}
@@ -213,12 +223,12 @@ def _shaped(given: Mapping[str, Any], name: str, schema: Schema) -> Log:
     return log._replace(notes=(*reasons, *log.notes))
 
 
-def _kept_horizon(horizon: int, said: bool, episode: np.ndarray, keep: np.ndarray, notes: list[str]) -> int:
+def _kept_horizon(horizon: int, stated: bool, episode: np.ndarray, keep: np.ndarray, notes: list[str]) -> int:
     """The horizon once rows without a next one are gone: episodes that lost their last one are still whole."""
     before, after = (int(np.unique(part, return_counts=True)[1].max()) for part in (episode, episode[keep]))
     if horizon > before or after >= horizon:
         return horizon
-    if said:
+    if stated:
         notes.append(
             f"horizon: {after}, not {horizon}, since the last row of each episode has nothing that follows"
         )
@@ -247,163 +257,11 @@ def _named(given: Mapping[str, Any], name: str) -> tuple[dict[str, Any], list[st
     return columns, notes
 
 
-def _array(columns: Mapping[str, Any], column: str, name: str) -> np.ndarray:
-    try:
-        return np.asarray(columns[column])
-    except ValueError:
-        raise BadInput(f"{name}, column '{column}': rows of different lengths") from None
-
-
-def _numbers(columns: Mapping[str, Any], column: str, name: str, rows: int | None = None) -> np.ndarray:
-    """The column as finite float32 of moderate size, or BadInput with the first row that is not."""
-    array = _array(columns, column, name)
-    if array.dtype.kind not in "fiub":
-        raise BadInput(f"{name}, column '{column}': holds {array.dtype}, not numbers")
-    if array.ndim == 0:
-        raise BadInput(f"{name}, column '{column}': a single number where one per row was expected")
-    if rows is not None and len(array) != rows:
-        raise BadInput(f"{name}, column '{column}': {len(array)} rows where 'obs' has {rows}")
-    checked(array, column, name)
-    return np.ascontiguousarray(array, np.float32)
-
-
-def checked(array: np.ndarray, column: str, name: str, first: int = 0) -> None:
-    """BadInput for the first number that is not finite or too large; rows are counted from `first`."""
-    if array.dtype.kind == "b":
-        return
-    if array.dtype.kind == "f" and array.size and array.max() <= LARGEST and array.min() >= -LARGEST:
-        return  # sound, and no copy was made to see it: a nan survives a maximum
-    beyond = (array > LARGEST) | (array < -LARGEST)
-    for bad, what in ((~np.isfinite(array), "not finite"), (beyond, f"beyond {LARGEST:g}")):
-        if bad.any():
-            row = int(np.argwhere(bad)[0][0])
-            value = array[row] if array.ndim == 1 else array[row][bad[row]].flat[0]
-            raise BadInput(
-                f"{name}, column '{column}', row {first + row}: {value} is {what}; repair or drop the row"
-            )
-
-
-def _flags(columns: Mapping[str, Any], column: str, name: str, rows: int) -> np.ndarray:
-    if column not in columns:
-        return np.zeros(rows, bool)
-    array = _numbers(columns, column, name, rows)
-    array = array.reshape(rows, -1)[:, 0] if array.size == rows else array
-    if array.ndim != 1:
-        raise BadInput(f"{name}, column '{column}': shape {array.shape} where ({rows},) was expected")
-    bad = (array != 0) & (array != 1)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise BadInput(f"{name}, column '{column}', row {row}: {array[row]:g} where 0 or 1 was expected")
-    return array.astype(bool)
-
-
-def _whole(columns: Mapping[str, Any], column: str, name: str, rows: int) -> np.ndarray | None:
-    """Episode or step numbers, if they are there."""
-    if column not in columns:
-        return None
-    array = _array(columns, column, name)
-    array = array[:, 0] if array.shape == (rows, 1) else array
-    if array.dtype.kind == "f" and np.isfinite(array).all() and (np.abs(array) < 2**53).all():
-        array = array.astype(np.int64) if (array == np.round(array)).all() else array
-    if array.shape != (rows,) or array.dtype.kind not in "iu":
-        raise BadInput(f"{name}, column '{column}': one whole number per row was expected; number the {column}s")
-    return array
-
-
-def _actions(
-    columns: Mapping[str, Any], name: str, rows: int, notes: list[str]
-) -> tuple[np.ndarray, Box | Discrete]:
-    """Actions as float rows, and their space; whole numbers are a question, never a guess."""
-    action = _numbers(columns, "action", name, rows)
-    if "n_actions" in columns:
-        count = int(_scalar(columns, "n_actions", name, 0, whole=True))
-        if not 2 <= count <= 10_000:
-            raise BadInput(f"{name}, 'n_actions': {count:g} is not within 2 and 10000")
-        if action.size != rows:
-            raise BadInput(f"{name}, column 'action': shape {action.shape} where one choice per row was expected")
-        action = action.reshape(rows)
-        bad = (action != np.round(action)) | (action < 0) | (action >= count)
-        if bad.any():
-            row = int(np.argmax(bad))
-            text = f"{action[row]:g} is not one of the choices 0 to {count - 1}"
-            raise BadInput(f"{name}, column 'action', row {row}: {text}")
-        return np.eye(count, dtype=np.float32)[action.astype(int)], Discrete(count)
-    if np.asarray(columns["action"]).dtype.kind in "iub":
-        raise BadInput(f"{name}, column 'action': {QUESTION}")
-    action = action[:, None] if action.ndim == 1 else action
-    if action.ndim != 2 or action.shape[1] == 0:
-        raise BadInput(f"{name}, column 'action': shape {action.shape}; give one flat vector of numbers per row")
-    width = action.shape[1]
-    edges = []
-    for key, seen in (("action_low", action.min(0)), ("action_high", action.max(0))):
-        if key in columns:
-            edge = _numbers({key: np.atleast_1d(_array(columns, key, name))}, key, name)
-            if edge.shape not in ((1,), (width,)):
-                raise BadInput(f"{name}, column '{key}': {edge.size} numbers for {width} actions")
-            edge = np.broadcast_to(edge, (width,))
-        else:
-            notes.append(f"{key} not given: the log's own range")
-            edge = seen
-        edges.append(edge)
-    low, high = edges
-    bad = (action < low - 1e-4 * (1 + np.abs(low))) | (action > high + 1e-4 * (1 + np.abs(high)))
-    if bad.any():
-        row, i = map(int, np.argwhere(bad)[0])
-        text = f"{action[row, i]:g} is outside [{low[i]:g}, {high[i]:g}], the range of dimension {i}"
-        raise BadInput(f"{name}, column 'action', row {row}: {text}")
-    return action, Box(tuple(map(float, low)), tuple(map(float, high)))
-
-
-def _chances(columns: Mapping[str, Any], name: str, rows: int, space: Box | Discrete) -> np.ndarray | None:
-    """Log-probabilities of the logged actions, if they are there; a choice's is never above 0."""
-    if "logp" not in columns:
-        return None
-    logp = _numbers(columns, "logp", name, rows)
-    logp = logp[:, 0] if logp.shape == (rows, 1) else logp
-    if logp.ndim != 1:
-        raise BadInput(f"{name}, column 'logp': shape {logp.shape} where one number per row was expected")
-    bad = logp > 1e-3
-    if isinstance(space, Discrete) and bad.any():
-        row = int(bad.argmax())
-        raise BadInput(
-            f"{name}, column 'logp', row {row}: {logp[row]:g} is not the logarithm of a choice's chance"
-        )
-    return logp
-
-
-def _logged_next(columns: Mapping[str, Any], obs: np.ndarray, name: str) -> np.ndarray | None:
-    if "next_obs" not in columns:
-        return None
-    next_obs = _numbers(columns, "next_obs", name, len(obs))
-    next_obs = next_obs[:, None] if next_obs.ndim == 1 else next_obs
-    if next_obs.shape != obs.shape:
-        raise BadInput(f"{name}, column 'next_obs': shape {next_obs.shape} where 'obs' has {obs.shape}")
-    return next_obs
-
-
-def _final_next(columns: Mapping[str, Any], obs: np.ndarray, episode: np.ndarray, name: str) -> np.ndarray:
-    """The next row's observation, with `final_obs` after an episode's last."""
-    if "final_obs" not in columns or episode[0] < 0:
-        raise BadInput(
-            f"{name}, column 'next_obs': missing; give it, "
-            "or 'final_obs' with the last observation of each episode"
-        )
-    final = _numbers(columns, "final_obs", name)
-    final = final[:, None] if final.ndim == 1 else final
-    ends = np.flatnonzero(np.r_[episode[1:] != episode[:-1], True])
-    if final.shape != (len(ends), obs.shape[1]):
-        expected = (len(ends), obs.shape[1])
-        raise BadInput(f"{name}, column 'final_obs': shape {final.shape} where {expected} was expected")
-    next_obs = np.roll(obs, -1, axis=0)
-    next_obs[ends] = final
-    return next_obs
-
-
 def _starts(
     columns: Mapping[str, Any], obs: np.ndarray, episode: np.ndarray, name: str, notes: list[str]
 ) -> np.ndarray:
     if "starts" in columns:
-        starts = _numbers(columns, "starts", name)
+        starts = numbers(columns, "starts", name)
         if starts.ndim != 2 or starts.shape[1] != obs.shape[1] or len(starts) == 0:
             raise BadInput(
                 f"{name}, column 'starts': shape {starts.shape} where (any, {obs.shape[1]}) was expected"
@@ -415,21 +273,9 @@ def _starts(
 
 
 def _constant(obs: np.ndarray, action: np.ndarray, reward: np.ndarray) -> list[tuple[str, str]]:
-    found = [("obs", f"[{i}]") for i in np.flatnonzero(np.ptp(obs, axis=0) == 0)]
-    found += [("action", f"[{i}]") for i in np.flatnonzero(np.ptp(action, axis=0) == 0)]
-    return found + ([("reward", "")] if np.ptp(reward) == 0 else [])
-
-
-def _scalar(columns: Mapping[str, Any], key: str, name: str, default: Any, whole: bool = False) -> Any:
-    if key not in columns:
-        return default
-    value = _array(columns, key, name)
-    if value.size != 1 or value.dtype.kind not in "fiu" or not np.isfinite(value).all():
-        raise BadInput(f"{name}, '{key}': one number was expected")
-    number = value.reshape(()).item()
-    if whole and number != int(number):
-        raise BadInput(f"{name}, '{key}': {number:g} where a whole number was expected")
-    return number
+    constant = [("obs", f"[{i}]") for i in np.flatnonzero(np.ptp(obs, axis=0) == 0)]
+    constant += [("action", f"[{i}]") for i in np.flatnonzero(np.ptp(action, axis=0) == 0)]
+    return constant + ([("reward", "")] if np.ptp(reward) == 0 else [])
 
 
 def _columns(request: Request) -> dict[str, np.ndarray]:
@@ -438,7 +284,7 @@ def _columns(request: Request) -> dict[str, np.ndarray]:
 
 
 def _load(request: Request) -> Log:
-    assert isinstance(request.what, Mapping)  # `takes` said so
+    assert isinstance(request.what, Mapping)  # as `takes` checked
     return from_arrays(request.what, schema=request.schema)
 
 

@@ -63,7 +63,7 @@ def opened(path: Path) -> Part:
         raise BadInput(f"{path}: {width} columns; {WIDEST} is the most")
     with _stream(path) as raw, csv.open_csv(raw, form.read, form.parse, form.convert()) as file:
         fields = file.schema
-    types = {field.name: _told(field.type) for field in fields}
+    types = {field.name: _read_as(field.type) for field in fields}
 
     def read(names: list[str]) -> Iterator[pa.RecordBatch]:
         converting = form.convert(include_columns=names, column_types={name: types[name] for name in names})
@@ -130,7 +130,7 @@ def _form(path: Path, head: bytes, line: bytes) -> Form:
     return Form(delimiter, "," if commas > points else ".", encoding)
 
 
-def _told(kind: Any) -> Any:
+def _read_as(kind: Any) -> Any:
     """The kind to read a column as: later blocks may hold fractions where the first had whole numbers."""
     if pa.types.is_boolean(kind):
         return pa.bool_()
@@ -141,17 +141,17 @@ def _seen(kind: Any) -> Any:
     """The kind that a column has for those who ask: dates are read as text, but are dates."""
     return (
         kind
-        if _told(kind) != pa.string() or pa.types.is_timestamp(kind) or pa.types.is_date(kind)
+        if _read_as(kind) != pa.string() or pa.types.is_timestamp(kind) or pa.types.is_date(kind)
         else pa.string()
     )
 
 
 def _cell(path: Path, text: str, names: list[str], form: Form) -> str:
     """Where a cell is that could not be read as a number, in our words: the column is read again, as text."""
-    found = re.search(r"In CSV column #(\d+): ", text)
-    if not found or int(found[1]) >= len(names):
+    column = re.search(r"In CSV column #(\d+): ", text)
+    if not column or int(column[1]) >= len(names):
         return f": {reason(ValueError(text))}"
-    name, first = names[int(found[1])], 0
+    name, first = names[int(column[1])], 0
     converting = csv.ConvertOptions(include_columns=[name], column_types={name: pa.string()})
     with _stream(path) as raw, csv.open_csv(raw, form.read, form.parse, converting) as file:
         for piece in file:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ...types import BadInput
 from . import Request, Source
-from ._tables import Part, first_cells, guarded, read_parts
+from ._tables import Part, as_bad_input, first_cells, read_parts
 from .frame import part_of
 
 FORM = "duckdb:FILE?query=SELECT ... FROM ..."
@@ -27,7 +27,7 @@ def _part(request: Request) -> Part:
         with duckdb.connect(file, read_only=True, config={"enable_external_access": "false"}) as base:
             return part_of(base.execute(query).to_arrow_table(), request.name)
 
-    return guarded(request.name, opened)
+    return as_bad_input(request.name, opened)
 
 
 source = Source(

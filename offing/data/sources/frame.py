@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from . import Request, Source
 from ._rows import BATCH
-from ._tables import Part, first_cells, guarded, read_parts
+from ._tables import Part, as_bad_input, first_cells, read_parts
 
 
 def part_of(table: pa.Table, name: str) -> Part:
@@ -28,7 +28,7 @@ def _part(request: Request) -> Part:
 
         return part_of(from_dataframe(frame), "table")
 
-    return guarded("table", opened)
+    return as_bad_input("table", opened)
 
 
 source = Source(

@@ -45,7 +45,7 @@ def kinds_of(path: Path) -> dict[str, np.ndarray]:
 
 def datasets(group: h5py.Group, path: Path) -> dict[str, h5py.Dataset]:
     """The columns that stand in a group; links that lead nowhere are refused by name."""
-    found: dict[str, h5py.Dataset] = {}
+    columns: dict[str, h5py.Dataset] = {}
     for key in group:
         try:
             item = group[key]
@@ -56,8 +56,8 @@ def datasets(group: h5py.Group, path: Path) -> dict[str, h5py.Dataset]:
                 raise BadInput(f"{path}, column {key!r}: empty")
             if item.is_virtual or item.external:
                 raise BadInput(f"{path}, column {key!r}: lies in another file; save it in this one")
-            found[str(key)] = item
-    return found
+            columns[str(key)] = item
+    return columns
 
 
 def _rows(file: h5py.File, path: Path, schema: Schema) -> Rows:
@@ -90,8 +90,8 @@ def _rows(file: h5py.File, path: Path, schema: Schema) -> Rows:
 
     def read(roles: tuple[str, ...]) -> Iterator[Batch]:
         for first in range(0, rows, BATCH):
-            found = {role: _piece(columns, schema.names(role), first, path) for role in roles}
-            yield Batch(found, str(path), first)
+            batch = {role: _piece(columns, schema.names(role), first, path) for role in roles}
+            yield Batch(batch, str(path), first)
 
     return Rows(str(path), schema.roles, read, rows, settings, notes)
 

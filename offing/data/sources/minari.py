@@ -66,11 +66,11 @@ def _rows(folder: Path, name: str, schema: Schema) -> Rows:
     roles = (*ROLES, "logp") if form == "hdf5" and _says_logp(folder, episodes, notes) else ROLES
 
     def read(roles: tuple[str, ...]) -> Iterator[Batch]:
-        for number, found in enumerate(pieces(folder, name, episodes, form)):
-            if len(np.atleast_1d(found["rewards"])) == 0:
+        for number, episode in enumerate(pieces(folder, name, episodes, form)):
+            if len(np.atleast_1d(episode["rewards"])) == 0:
                 continue
             where = f"{name}, episode {number}"
-            batch = _transitions(found, number, where, choices, start)
+            batch = _transitions(episode, number, where, choices, start)
             yield Batch({role: batch[role] for role in roles}, where, 0)
 
     return Rows(name, roles, read, total, settings, notes)
@@ -84,12 +84,12 @@ def _metadata(folder: Path, name: str) -> dict[str, Any]:
     except OSError as error:
         raise BadInput(f"{path}: cannot be read ({error.strerror})") from None
     try:
-        found = json.loads(content) if len(content) <= LONGEST else None
+        metadata = json.loads(content) if len(content) <= LONGEST else None
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        metadata = None
+    if not isinstance(metadata, dict):
         raise BadInput(f"{name}, metadata.json: damaged or not JSON")
-    return found
+    return metadata
 
 
 def _count(about: dict[str, Any], key: str, name: str) -> int:
@@ -138,14 +138,14 @@ def _observations(space: dict[str, Any], name: str) -> int:
 
 def _settings(about: dict[str, Any], name: str, schema: Schema, notes: list[str]) -> tuple[dict[str, Any], int]:
     """What the metadata says of the task, and the number of the first choice."""
-    space, found = _space(about, "action_space", name), {}
+    space, settings = _space(about, "action_space", name), {}
     start = 0
     if space["type"] == "Discrete":
         n, start = space.get("n"), space.get("start", 0)
         if not isinstance(n, int) or not isinstance(start, int):
             raise BadInput(f"{name}, metadata.json, 'action_space': a damaged Discrete space")
         if schema.discrete is not False:
-            found["n_actions"] = n
+            settings["n_actions"] = n
     elif space["type"] == "Box":
         if len(space.get("shape", [])) > 1:
             raise BadInput(
@@ -155,7 +155,7 @@ def _settings(about: dict[str, Any], name: str, schema: Schema, notes: list[str]
             edge = np.asarray(edge)
             if edge.dtype.kind in "fiub" and np.isfinite(edge).all():
                 if not schema.discrete:
-                    found[key] = np.atleast_1d(edge)
+                    settings[key] = np.atleast_1d(edge)
             else:
                 notes.append(f"{key}: the space has no bound")
     else:
@@ -168,22 +168,22 @@ def _settings(about: dict[str, Any], name: str, schema: Schema, notes: list[str]
     except (ValueError, AttributeError, RecursionError):
         steps = None
     if isinstance(steps, int) and steps > 0:
-        found["horizon"] = steps
-    return found, start
+        settings["horizon"] = steps
+    return settings, start
 
 
-def _transitions(found: Episode, number: int, where: str, choices: int, start: int) -> dict[str, np.ndarray]:
+def _transitions(episode: Episode, number: int, where: str, choices: int, start: int) -> dict[str, np.ndarray]:
     """One episode's rows: each observation but the last, and each but the first as the next one."""
-    rows = len(found["rewards"])
-    obs, action = found["observations"], found["actions"]
+    rows = len(episode["rewards"])
+    obs, action = episode["observations"], episode["actions"]
     for key, length in (
         ("observations", rows + 1),
         ("actions", rows),
         ("terminations", rows),
         ("truncations", rows),
     ):
-        if found[key].ndim == 0 or len(found[key]) != length:
-            raise BadInput(f"{where}, '{key}': {len(np.atleast_1d(found[key]))} where {length} were expected")
+        if episode[key].ndim == 0 or len(episode[key]) != length:
+            raise BadInput(f"{where}, '{key}': {len(np.atleast_1d(episode[key]))} where {length} were expected")
     if choices:
         obs = obs.reshape(rows + 1, -1)[:, 0]
         bad = ~np.isin(obs, np.arange(choices))
@@ -193,14 +193,14 @@ def _transitions(found: Episode, number: int, where: str, choices: int, start: i
     obs = obs[:, None] if obs.ndim == 1 else obs
     if obs.ndim > 2:
         raise BadInput(f"{where}, 'observations': shape {obs.shape}; encode or flatten each into one vector")
-    logp = {"logp": found["logp"]} if "logp" in found else {}
+    logp = {"logp": episode["logp"]} if "logp" in episode else {}
     return {
         **logp,
         "obs": obs[:-1],
         "action": action - start if start else action,
-        "reward": found["rewards"],
-        "terminated": found["terminations"],
-        "truncated": found["truncations"],
+        "reward": episode["rewards"],
+        "terminated": episode["terminations"],
+        "truncated": episode["truncations"],
         "episode": np.full(rows, number, np.int64),
         "next_obs": obs[1:],
     }
@@ -237,17 +237,17 @@ def _hdf5(folder: Path, name: str, episodes: int, form: str) -> Iterator[Episode
             group = file.get(f"episode_{number}")
             if not isinstance(group, h5py.Group):
                 raise BadInput(f"{name}, episode {number}: missing, and the metadata counts {episodes}")
-            found = {}
+            episode = {}
             for key in KEYS:
                 item = group.get(key)
                 if not isinstance(item, h5py.Dataset) or item.shape is None or item.dtype.kind not in "fiub":
                     raise BadInput(f"{name}, episode {number}, '{key}': missing or not plain numbers")
                 if (item.size or 0) > MOST or item.is_virtual or item.external:
                     raise BadInput(f"{name}, episode {number}, '{key}': claims {item.shape}, which is too large")
-                found[key] = item[()]
+                episode[key] = item[()]
             if _fits(group):
-                found["logp"] = group[LOGP][()]  # type: ignore[index]
-            yield found
+                episode["logp"] = group[LOGP][()]  # type: ignore[index]
+            yield episode
 
 
 def _arrow(folder: Path, name: str, episodes: int, form: str) -> Iterator[Episode]:
@@ -271,12 +271,12 @@ def _arrow(folder: Path, name: str, episodes: int, form: str) -> Iterator[Episod
                 raise BadInput(f"{where}, '{key}': missing")
         if table.num_rows == 0:
             raise BadInput(f"{where}: empty")
-        found = {}
+        episode = {}
         for key in KEYS:
             column = table.column(key)
             column = column if key == "observations" else column.slice(0, table.num_rows - 1)
-            found[key] = column_numbers(column, key, where)
-        yield found
+            episode[key] = column_numbers(column, key, where)
+        yield episode
 
 
 def _is_dataset(given: object) -> bool:

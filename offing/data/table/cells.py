@@ -136,37 +136,37 @@ class Rows(NamedTuple):
 
     def numbers(self, name: str) -> np.ndarray:
         """A column for a formula: numbers, yes and no as 1 and 0; words are refused by name."""
-        found = self.column(name, "formula")
-        if found.kind == "number":
-            return found.array
-        if found.kind == "time":
+        cells = self.column(name, "formula")
+        if cells.kind == "number":
+            return cells.array
+        if cells.kind == "time":
             raise BadInput(f"column {name!r}: holds dates, which a formula cannot count with")
-        if not found.levels:
+        if not cells.levels:
             return np.full(self.count, np.nan)
-        if (pair := found.yes_no) is None:
-            refuse_words(found, self, name)
-            example = f"{name} == '{found.levels[0]}'"
+        if (pair := cells.yes_no) is None:
+            refuse_words(cells, self, name)
+            example = f"{name} == '{cells.levels[0]}'"
             raise BadInput(f"column {name!r}: holds words, not numbers; a formula may compare them: {example}")
-        value = np.array([float(level == pair[1]) for level in found.levels] + [np.nan])
-        return value[found.array]
+        value = np.array([float(level == pair[1]) for level in cells.levels] + [np.nan])
+        return value[cells.array]
 
     def equals(self, name: str, word: str) -> np.ndarray | None:
         """1 where a column holds the word, 0 where another, nan where none; None if it holds numbers."""
-        found = self.column(name, "formula")
-        if found.kind != "word":
+        cells = self.column(name, "formula")
+        if cells.kind != "word":
             return None
-        if word not in found.levels:
-            raise BadInput(f"column {name!r}: never holds {word!r}; it holds {', '.join(found.levels[:12])}")
-        value = np.array([float(level == word) for level in found.levels] + [np.nan])
-        return value[found.array]
+        if word not in cells.levels:
+            raise BadInput(f"column {name!r}: never holds {word!r}; it holds {', '.join(cells.levels[:12])}")
+        value = np.array([float(level == word) for level in cells.levels] + [np.nan])
+        return value[cells.array]
 
     def after(self, column: np.ndarray) -> np.ndarray:
         """The next row's number [N], nan where none follows."""
         column = np.broadcast_to(column, (self.count,))
-        found = np.empty(self.count)
-        found[:-1], found[-1] = column[1:], np.nan
-        found[self.last] = np.nan
-        return found
+        following = np.empty(self.count)
+        following[:-1], following[-1] = column[1:], np.nan
+        following[self.last] = np.nan
+        return following
 
     def at(self, rows: np.ndarray) -> Rows:
         """These rows, in their order; where one is missing between two, the run breaks."""

@@ -129,7 +129,7 @@ def _lagged(rows: Rows, name: str, lag: int, encoding: str) -> np.ndarray:
 
 
 class Acted(NamedTuple):
-    """The actions of every row, their columns, and what is told of them to who checks them."""
+    """The actions of every row, their columns, and what a check of them needs to know."""
 
     columns: tuple[ActionColumn, ...]
     numbers: np.ndarray  # [N, A] amounts, or [N] choices

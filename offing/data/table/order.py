@@ -1,4 +1,4 @@
-"""Rows of a table in order: by unit and time, resampled where told, with runs that break at pauses."""
+"""Rows of a table in order: by unit and time, resampled if the schema says so, runs broken at pauses."""
 
 from __future__ import annotations
 
@@ -106,12 +106,12 @@ def _once(rows: Rows, schema: Schema, name: str, notes: list[str]) -> Rows:
     twice = np.flatnonzero((np.diff(rows.time) == 0) & ~rows.last[:-1])
     if not len(twice):
         return rows
-    alike = np.ones(len(twice), bool)
+    same = np.ones(len(twice), bool)
     for cell in rows.cells.values():
         one, other = cell.array[twice], cell.array[twice + 1]
-        alike &= (one == other) | (cell.empty[twice] & cell.empty[twice + 1])
-    if not alike.all():
-        at = twice[int(np.argmin(alike))]
+        same &= (one == other) | (cell.empty[twice] & cell.empty[twice + 1])
+    if not same.all():
+        at = twice[int(np.argmin(same))]
         column = "column" if schema.unit is None else "other column"
         remedy = (
             f'name the {column} that tells machines or people apart (unit = "COLUMN"), resample (every = "1min"), '
@@ -130,7 +130,7 @@ def _once(rows: Rows, schema: Schema, name: str, notes: list[str]) -> Rows:
 
 
 def _paused(rows: Rows, schema: Schema, notes: list[str]) -> Rows:
-    """Runs broken where more time passed than a step takes; irregular steps are said."""
+    """Runs broken where more time passed than a step takes; irregular steps are noted."""
     assert rows.time is not None
     steps = np.diff(rows.time)[~rows.last[:-1]]
     if not len(steps):
@@ -147,7 +147,7 @@ def _paused(rows: Rows, schema: Schema, notes: list[str]) -> Rows:
     if off.any():
         notes.append(f"time: {int(off.sum())} of {len(steps)} steps have another length")
     if pause.any():
-        where = f"than {schema.gap}" if schema.gap else f"than {_length(limit, rows.dated)}, which no 'gap' told"
+        where = f"than {schema.gap}" if schema.gap else f"than {_length(limit, rows.dated)}, as no 'gap' is given"
         notes.append(f"time: {int(pause.sum())} pauses longer {where}: what follows is another episode")
     return rows._replace(last=rows.last | pause)
 
@@ -184,8 +184,8 @@ def _resampled_cell(cell: Cells, first: np.ndarray, length: np.ndarray, mean: bo
     place = np.where(full, np.arange(len(full)), -1)
     newest = np.maximum.reduceat(place, first)
     none = {"number": np.nan, "word": -1, "time": NEVER}[cell.kind]
-    found = np.where(newest >= first, cell.array[np.maximum(newest, 0)], none)
-    return cell._replace(array=found.astype(cell.array.dtype))
+    values = np.where(newest >= first, cell.array[np.maximum(newest, 0)], none)
+    return cell._replace(array=values.astype(cell.array.dtype))
 
 
 def _length(amount: float, dated: bool) -> str:

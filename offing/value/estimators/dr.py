@@ -16,14 +16,14 @@ SETTLED = 0.01  # in standard deviations of the reward: what critics may have le
 
 def faults(estimate: Estimate) -> list[str]:
     """What its weights and its critics say against it."""
-    health, found = estimate.health, []
+    health, lines = estimate.health, []
     if health["effective"] < FEW:
-        found.append(f"its weights are those of {health['effective']:.1f} of {health['episodes']:.0f} episodes")
+        lines.append(f"its weights are those of {health['effective']:.1f} of {health['episodes']:.0f} episodes")
     if health["clipped"] > CLIPPED:
-        found.append(f"{percent(health['clipped'])} of its ratios were clipped, so its correction is held back")
+        lines.append(f"{percent(health['clipped'])} of its ratios were clipped, so its correction is held back")
     if health["critics_left"] > SETTLED:
-        found.append("its critics had not settled when training ended")
-    return found
+        lines.append("its critics had not settled when training ended")
+    return lines
 
 
 estimator = Estimator(

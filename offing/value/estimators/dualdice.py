@@ -33,7 +33,7 @@ SECOND = 0.99  # Adam's memory of squared gradients; it has none of gradients
 WINDOW = 4  # rounds that drift is measured between
 BLOCK = 4_096  # rows read at once
 NEGATIVE = 0.1  # mean negative part of zeta, which is a ratio and has none, that goes without a word
-OFF = 0.2  # a mean of zeta further than this from 1 is said
+OFF = 0.2  # a mean of zeta further than this from 1 is noted
 
 
 @hypers
@@ -71,7 +71,7 @@ class Frame(NamedTuple):
     weight: Array  # [N, M]
     start_weight: Array  # [E, M]
     actions: Box | Discrete
-    after: Array | None  # [P, N, A]  what policies do next, where that is asked once; None: at every update
+    after: Array | None  # [P, N, A]  what policies do next, where that is computed once; None: at every update
     begun: Array | None  # [P, E, A]  and at starts
 
 
@@ -194,27 +194,27 @@ def measure(frame: Frame, zetas: Net) -> Array:
 def dualdice(key: Key, pool: Policy, data: Dataset, task: Task, hypers: Hypers) -> list[Estimate]:
     """A policy's discounted value by DualDICE; needs transitions alone, and policies without memory."""
     only_memoryless(pool, "DualDICE")
-    said = below_one(task, "DualDICE")
+    shared = below_one(task, "DualDICE")
     sample = sample_of(data, task)
     scale = sample.scale
-    _, found, curve = fit(key, hypers, pool, sample, task.actions)
-    found, curve = np.asarray(found, np.float64), np.asarray(curve, np.float64).mean(-1)
+    _, ratios, curve = fit(key, hypers, pool, sample, task.actions)
+    ratios, curve = np.asarray(ratios, np.float64), np.asarray(curve, np.float64).mean(-1)
     drift = np.abs(curve[-WINDOW:].mean(0) - curve[-2 * WINDOW : -WINDOW].mean(0))
     span = 1 / (1 - task.discount)
-    values = scale.earns(found[0]) * span  # [P, M]
+    values = scale.earns(ratios[0]) * span  # [P, M]
     bounds = (float(scale.earns(scale.low)) * span, float(scale.earns(scale.high)) * span)
     ends = bool(np.any(np.asarray(data.steps.done)[: data.rows]))
-    judged = []
+    estimates = []
     for i, each in enumerate(values):
-        health, notes = _health(hypers, found[:, i].mean(1), float(drift[i]), scale.reward_std * span, ends)
-        judged.append(Estimate(ValueEstimate(each[:, None], bounds=bounds), health, (*said, *notes)))
-    return judged
+        health, notes = _health(hypers, ratios[:, i].mean(1), float(drift[i]), scale.reward_std * span, ends)
+        estimates.append(Estimate(ValueEstimate(each[:, None], bounds=bounds), health, (*shared, *notes)))
+    return estimates
 
 
 def _health(
-    hypers: Hypers, found: np.ndarray, drift: float, size: float, ends: bool
+    hypers: Hypers, ratios: np.ndarray, drift: float, size: float, ends: bool
 ) -> tuple[dict[str, float], list[str]]:
-    _, mean, negative, square = found
+    _, mean, negative, square = ratios
     settled = drift <= float(hypers.tolerance)
     health = {
         "mean_zeta": float(mean),
@@ -234,14 +234,14 @@ def _health(
 
 def faults(estimate: Estimate) -> list[str]:
     """What its ratios say against it."""
-    health, found = estimate.health, []
+    health, lines = estimate.health, []
     if any("the mean of zeta" in note for note in estimate.notes):  # it knows what is due where episodes end
-        found.append(f"the mean of its ratios is {number(health['mean_zeta'])}, where 1 is due")
+        lines.append(f"the mean of its ratios is {number(health['mean_zeta'])}, where 1 is due")
     if health["negative"] > NEGATIVE:
-        found.append(f"its ratios, which cannot be negative, are so by {number(health['negative'])} on average")
+        lines.append(f"its ratios, which cannot be negative, are so by {number(health['negative'])} on average")
     if not health["converged"]:
-        found.append("its value had not settled when training ended")
-    return found
+        lines.append("its value had not settled when training ended")
+    return lines
 
 
 estimator = Estimator(

@@ -29,7 +29,7 @@ BELLMAN = 0.2  # of its targets' deviation that a critic may leave
 def fqe(key: Key, pool: Policy, data: Dataset, task: Task, hypers: Hypers) -> list[Estimate]:
     """A policy's discounted value by fitted Q-evaluation; needs transitions alone, and policies without memory."""
     only_memoryless(pool, "FQE")
-    said = below_one(task, "FQE")
+    shared = below_one(task, "FQE")
     k1, k2, k3 = jax.random.split(key, 3)
     sample = sample_of(data, task, spread_out(np.asarray(data.starts), STARTS))
     scale = sample.scale
@@ -39,16 +39,16 @@ def fqe(key: Key, pool: Policy, data: Dataset, task: Task, hypers: Hypers) -> li
     some = jax.tree.map(lambda leaf: leaf[index], sample.rows)
     errors = bellman(k3, critics.params, pool, scale, some, sample.discount, task.actions, hypers.sampled)
     if hypers.members == 1:
-        said.append("one member: the interval is that of a single start, not of the value")
+        shared.append("one member: the interval is that of a single start, not of the value")
     span = 1 / (1 - task.discount)
     values = scale.earns(np.asarray(at_starts, np.float64)) * span  # [P, M, K]
     bounds = (float(scale.earns(scale.low)) * span, float(scale.earns(scale.high)) * span)
-    judged = []
-    for i, found in enumerate(values):
+    estimates = []
+    for i, value in enumerate(values):
         health, notes = _health(hypers, critics, i, float(errors[i]), scale.reward_std * span)
-        variance = float(found.mean(0).var() / len(data.starts))
-        judged.append(Estimate(ValueEstimate(found, starts=variance, bounds=bounds), health, (*said, *notes)))
-    return judged
+        variance = float(value.mean(0).var() / len(data.starts))
+        estimates.append(Estimate(ValueEstimate(value, starts=variance, bounds=bounds), health, (*shared, *notes)))
+    return estimates
 
 
 def _health(
@@ -74,14 +74,14 @@ def spread_out(starts: np.ndarray, most: int) -> np.ndarray:
 
 def faults(estimate: Estimate) -> list[str]:
     """What its critics say against it."""
-    health, found = estimate.health, []
+    health, lines = estimate.health, []
     if not health["converged"]:
-        found.append(f"its value had not settled when training ended ({number(health['left'])} were left to go)")
+        lines.append(f"its value had not settled when training ended ({number(health['left'])} were left to go)")
     if health["bellman"] > BELLMAN:
-        found.append(f"the error of its critics is {percent(health['bellman'])} of how their own targets vary")
+        lines.append(f"the error of its critics is {percent(health['bellman'])} of how their own targets vary")
     if health["clipped"] > CLIPPED:
-        found.append(f"{percent(health['clipped'])} of its targets had to be held to what rewards can add up to")
-    return found
+        lines.append(f"{percent(health['clipped'])} of its targets had to be held to what rewards can add up to")
+    return lines
 
 
 estimator = Estimator(

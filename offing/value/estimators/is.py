@@ -15,13 +15,13 @@ CLIPPED = 0.2  # share of ratios that may be clipped without a word
 
 def faults(estimate: Estimate) -> list[str]:
     """What its weights say against it."""
-    health, found = estimate.health, []
+    health, lines = estimate.health, []
     if health["effective"] < FEW:
-        found.append(f"its weights are those of {health['effective']:.1f} of {health['episodes']:.0f} episodes")
+        lines.append(f"its weights are those of {health['effective']:.1f} of {health['episodes']:.0f} episodes")
     if health["clipped"] > CLIPPED:
         share = percent(health["clipped"])
-        found.append(f"{share} of its ratios were clipped, so it values somebody between policy and behaviour")
-    return found
+        lines.append(f"{share} of its ratios were clipped, so it values somebody between policy and behaviour")
+    return lines
 
 
 estimator = Estimator(
