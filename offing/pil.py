@@ -254,23 +254,23 @@ def explained(inputs: np.ndarray, residual: np.ndarray, parts: int = 3, seed: in
     return np.maximum(np.mean(2 * residual * guess - guess**2, 0), 0.0)
 
 
-def judge(found: Evidence, chance: np.ndarray | None = None) -> PIL:
+def judge(evidence: Evidence, chance: np.ndarray | None = None) -> PIL:
     """The information loss that the evidence comes to.
 
     `chance` is the variance of chance per output, by default what the evidence itself says. Settings that are
     compared must share it, or a poor model that calls its errors chance would look good.
     """
-    chance = found.chance if chance is None else np.asarray(chance, np.float64)
+    chance = evidence.chance if chance is None else np.asarray(chance, np.float64)
     return PIL(
-        error=np.maximum(found.plain - chance, 0.0),
-        spread=found.spread,
+        error=np.maximum(evidence.plain - chance, 0.0),
+        spread=evidence.spread,
         noise=np.maximum(chance, FLOOR**2),
-        plain=found.plain,
-        bias=found.bias,
-        learned=found.learned,
-        members=found.members,
-        between_fold_variance=found.between,
-        units=found.units,
+        plain=evidence.plain,
+        bias=evidence.bias,
+        learned=evidence.learned,
+        members=evidence.members,
+        between_fold_variance=evidence.between,
+        units=evidence.units,
     )
 
 

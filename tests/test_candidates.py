@@ -12,7 +12,7 @@ from test_planner import ACTIONS, HASTE, M, S, log_of, tiny, worlds_of
 from offing import planner as planners
 from offing.data import Log
 from offing.planner import _arena, _episodes, _recurrent, bc, clone, plan, rppo
-from offing.tune.field import Candidate, distance, settle, tail
+from offing.tune.field import Candidate, decide, distance, tail
 from offing.tune.portfolio import choose_candidate, portfolio, rises
 from offing.tune.run import Run
 from offing.types import BadInput, Box, Dataset, Discrete, Moments, Policy, Posterior, Task, Transition
@@ -33,7 +33,7 @@ STANDS = 500.0 + np.arange(16) / 16
 
 
 def test_the_clone_is_handed_over_where_planning_is_worse():
-    field = settle([candidate("rppo", STANDS - 100, 1.0), candidate("clone", STANDS, 0.0)])
+    field = decide([candidate("rppo", STANDS - 100, 1.0), candidate("clone", STANDS, 0.0)])
     assert field.chosen.name == "clone"
     assert field.indistinguishable == (1,)
     assert "clone earns most" in field.reason
@@ -43,7 +43,7 @@ def test_a_plan_that_falls_in_one_world_of_many_loses_to_one_that_stands_even_if
     falls = STANDS + 20
     falls[3] = 10.0  # so much else is chance that on average they cannot be told apart
     assert np.median(falls) > np.median(STANDS)  # by the median it would be chosen
-    field = settle([candidate("falls", falls, 0.0, 50.0), candidate("stands", STANDS, 1.0, 50.0)])
+    field = decide([candidate("falls", falls, 0.0, 50.0), candidate("stands", STANDS, 1.0, 50.0)])
     assert field.chosen.name == "stands"
 
 
@@ -51,7 +51,7 @@ def test_of_those_that_cannot_be_told_apart_the_nearest_to_the_log_is_taken():
     noise = np.random.default_rng(0).normal(size=16)
     near, far = candidate("near", STANDS + noise, 0.1, 20.0), candidate("far", STANDS, 0.9, 20.0)
     worse = candidate("worse", STANDS - 50, 0.0)
-    field = settle([far, near, worse])
+    field = decide([far, near, worse])
     assert field.chosen.name == "near"
     assert set(field.indistinguishable) == {0, 1}
     assert [row.chosen for row in field.rows()] == [False, True, False]
@@ -59,12 +59,12 @@ def test_of_those_that_cannot_be_told_apart_the_nearest_to_the_log_is_taken():
 
 
 def test_small_differences_count_where_they_are_the_same_in_every_world():
-    field = settle([candidate("near", STANDS - 1, 0.0), candidate("far", STANDS, 1.0)])
+    field = decide([candidate("near", STANDS - 1, 0.0), candidate("far", STANDS, 1.0)])
     assert field.chosen.name == "far"
 
 
 def test_whoever_diverged_is_nobodys_choice():
-    field = settle([candidate("lost", np.full(16, np.nan), 0.0), candidate("clone", STANDS - 400, 1.0)])
+    field = decide([candidate("lost", np.full(16, np.nan), 0.0), candidate("clone", STANDS - 400, 1.0)])
     assert field.chosen.name == "clone"
 
 

@@ -1,4 +1,4 @@
-"""Columns over several orders of magnitude: found by a proper score, learned by their logarithm, drawn as they were."""
+"""Columns over orders of magnitude: found by a proper score, learned by their logarithm, drawn as they were."""
 
 import jax
 import numpy as np
@@ -20,7 +20,7 @@ TINY = Hypers(
 
 
 def grown(noise: float = 0.1, rows: int = ROWS, additive: bool = False, seed: int = 0):
-    """A population that is multiplied by what is done, from one to many thousands; or, a level that is added to."""
+    """A population that is multiplied by what is done, from one to many thousands; or, a level that grows."""
     rng = np.random.default_rng(seed)
     obs, after, action, reward = [], [], [], []
     for _ in range(rows // STEPS):

@@ -23,7 +23,7 @@ ANY, DICT_OF_ANY = 307, 26  # at most so many in the package: lower them, never 
 # Words that named a hundred things each: what a name holds is the noun that it is (see CONTRIBUTING.md).
 WORDS = {"told", "said", "found", "asked", "looked", "watched", "settle", "tabled", "strangers", "rated", "heat"}
 WORDS |= {"foretold", "Shelf", "Drawer", "Judged"}
-NAMED = 157  # names in the package that are such a word: lower it, never raise it; 831 at 3c3a847
+NAMED = 1  # names in the package that are such a word: lower it, never raise it; 831 at 3c3a847
 
 REPEATED = 249  # lines that stand elsewhere too, six or more in a row; 275 at f8d237b: lower it, never raise it
 OURS = ("offing", "runtime", "experiments", "benchmarks", "tools")  # all but the tests

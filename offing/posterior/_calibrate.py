@@ -67,11 +67,11 @@ def _chance(fold: Posterior, data: Dataset, share: np.ndarray) -> Chance:
     rows = np.resize(rows, TABLE)  # the same number for every log, so that programs are shared
     steps, memory = data.steps, fold.along(data)
     at = lambda leaf: jnp.asarray(leaf)[rows]
-    asked = tuple(at(leaf) for leaf in (steps.obs, steps.action, steps.next_obs, steps.reward, steps.done))
-    thoughts = _thoughts(fold.theta, expect, jax.tree.map(at, memory), asked)
+    columns = tuple(at(leaf) for leaf in (steps.obs, steps.action, steps.next_obs, steps.reward, steps.done))
+    thoughts = _thoughts(fold.theta, expect, jax.tree.map(at, memory), columns)
     values = jax.tree.map(lambda leaf: np.asarray(leaf[0]), fold.theta.values)
-    after = np.concatenate([np.asarray(asked[2]), np.asarray(asked[3])[:, None]], 1)
-    truth = targets(kinds, values, np.asarray(asked[0]), after)
+    after = np.concatenate([np.asarray(columns[2]), np.asarray(columns[3])[:, None]], 1)
+    truth = targets(kinds, values, np.asarray(columns[0]), after)
     z = _amounts(np.asarray(thoughts.z, np.float64), np.asarray(truth.amount))
     low, high = _places(kinds, thoughts, np.asarray(truth.moved), np.asarray(truth.chosen))
     return Chance(

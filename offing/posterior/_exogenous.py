@@ -7,8 +7,8 @@ next in those columns is read off these units alone. The others read everything.
 least-squares map and for priors.
 
 Which columns these are the schema says, or the log: neither the action, nor its square, nor its products with the
-state tell anything of what comes next in them that the state does not tell; and columns that actions do change tell
-nothing of it either.
+state tell anything of what comes next in them that the state does not tell; and columns that actions do change
+tell nothing of it either.
 """
 
 from __future__ import annotations
@@ -53,9 +53,15 @@ def untouched(data: Dataset, named: Sequence[int] = ()) -> tuple[int, ...]:
     chosen, half = np.concatenate(parts), np.repeat([0, 1], [len(part) for part in parts])
     whose = np.unique(episode[chosen], return_inverse=True)[1] if episode[0] >= 0 else np.arange(len(chosen))
     taken = lambda leaf: np.asarray(leaf)[chosen].astype(np.float64)
-    x, action, y = _scaled(taken(steps.obs)), _scaled(taken(steps.action)), taken(steps.next_obs) - taken(steps.obs)
+    x, action, y = (
+        _scaled(taken(steps.obs)),
+        _scaled(taken(steps.action)),
+        taken(steps.next_obs) - taken(steps.obs),
+    )
     test = Test(half, whose, x.shape[1] > NARROW)
-    free = test.unrelated(x, np.concatenate([action, np.square(action)], 1), _scaled(y), products=True) | _mark(x, named)
+    free = test.unrelated(x, np.concatenate([action, np.square(action)], 1), _scaled(y), products=True) | _mark(
+        x, named
+    )
     while not free.all() and free.any():
         kept = test.unrelated(x[:, free], x[:, ~free], _scaled(y)[:, free]) | _mark(x, named)[free]
         if kept.all():

@@ -140,8 +140,8 @@ def view_of(
 
     def one(net: Net, x: Array, part: slice, gate: slice, choice: slice, held: Array) -> Batch:
         prior = lambda x: mlp(net.prior, x, hypers.activation)
-        said = prior(x) if len(x) <= BLOCK else jax.lax.map(prior, x, batch_size=BLOCK)
-        y = noisy[:, part] - dense(net.linear, x) - net.prior_scale * said
+        prior_out = prior(x) if len(x) <= BLOCK else jax.lax.map(prior, x, batch_size=BLOCK)
+        y = noisy[:, part] - dense(net.linear, x) - net.prior_scale * prior_out
         return Batch(
             x, y, weight, targets.amount[:, part], targets.moved[:, gate], targets.chosen[:, choice], held
         )
@@ -233,7 +233,7 @@ def score(params: Params, theta: Theta, kinds: Kinds, hypers: Any, b: View) -> A
     """Held-out negative log-likelihood of one member, in nats a row, over the rows that `weight` marks: of the
     change, of the reward, and of ends [3].
 
-    Amounts have Student's tails. A row that no world foretells, a collision or a crash, costs a Gaussian thousands
+    Amounts have Student's tails. A row that no world predicts, a collision or a crash, costs a Gaussian thousands
     of nats: a few of them alone would say when to stop, and that is at once.
     """
     theta = put(theta, params)

@@ -67,11 +67,11 @@ def load(saved: Saved) -> tuple[Theta, World, Rest]:
     kinds = kinds._replace(whole=tuple(kinds.whole), logs=tuple(kinds.logs), exogenous=tuple(kinds.exogenous))
     shape = jax.eval_shape(lambda: _blank(rest, kinds))
     leaves, tree = jax.tree.flatten(shape)
-    found = [arrays.get(f"theta.{i}") for i in range(len(leaves))]
-    for leaf, array in zip(leaves, found, strict=True):
+    stored = [arrays.get(f"theta.{i}") for i in range(len(leaves))]
+    for leaf, array in zip(leaves, stored, strict=True):
         if array is None or tuple(array.shape) != tuple(leaf.shape):
             raise BadInput("the worlds' arrays are damaged or of another version")
-    theta = jax.tree.unflatten(tree, [jnp.asarray(array) for array in found])
+    theta = jax.tree.unflatten(tree, [jnp.asarray(array) for array in stored])
     edges = (np.asarray(arrays[name]) for name in ("starts", "low", "high"))
     return theta, World(rest["activation"], kinds), Rest(*edges, folds=int(rest["folds"]))
 
@@ -102,7 +102,9 @@ def _blank(rest: dict[str, Any], kinds: Kinds) -> Theta:
     chance = Chance(
         zeros((table, width + 1)), zeros((table, ways)), zeros((table, ways)), zeros(width + 1), zeros(())
     )
-    theta = theta._replace(chance=chance, support=Support(zeros(width + 1), zeros(width + 1), zeros(()), zeros((2, width))))
+    theta = theta._replace(
+        chance=chance, support=Support(zeros(width + 1), zeros(width + 1), zeros(()), zeros((2, width)))
+    )
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (rest["members"], *leaf.shape)), theta)
 
 

@@ -6,9 +6,9 @@ column x is taken as
 
     q = log(1 + x / unit)
 
-and worlds live in q: what they learn, where they differ and what is chance. Which columns are is asked of rows that
-were not learned from, by the density that a second regressor (`trees`) gives to what came, with a deviation of its
-own in every eighth of the rows: noise that grows with a column alone is no reason.
+and worlds live in q: what they learn, where they differ and what is chance. Which columns these are is asked of
+rows that were not learned from, by the density that a second regressor (`trees`) gives to what came, with a
+deviation of its own in every eighth of the rows: noise that grows with a column alone is no reason.
 """
 
 from __future__ import annotations
@@ -73,7 +73,10 @@ def read(data: Dataset, columns: Sequence[int], unit: Array) -> Dataset:
 def by_magnitude(data: Dataset) -> tuple[tuple[int, ...], np.ndarray]:
     """The columns that are better taken by their logarithm, and the units of all [S]; 1 where there is none."""
     rows, steps = data.rows, data.steps
-    obs, after = np.asarray(steps.obs)[:rows].astype(np.float64), np.asarray(steps.next_obs)[:rows].astype(np.float64)
+    obs, after = (
+        np.asarray(steps.obs)[:rows].astype(np.float64),
+        np.asarray(steps.next_obs)[:rows].astype(np.float64),
+    )
     units = [_unit(obs[:, c], after[:, c]) for c in range(obs.shape[1])]
     wide = [c for c, each in enumerate(units) if each is not None]
     unit = np.array([each or 1.0 for each in units])
@@ -106,10 +109,8 @@ def _unit(now: np.ndarray, after: np.ndarray) -> float | None:
 def _halves(data: Dataset) -> tuple[np.ndarray, np.ndarray] | None:
     """Rows of some episodes, and rows of others; None where there are too few."""
     episode = np.asarray(data.episode)[: data.rows]
-    if episode[0] < 0:
-        units = [np.array([i]) for i in range(min(data.rows, 2 * MOST))]
-    else:
-        units = runs(episode)
+    alone = [np.array([i]) for i in range(min(data.rows, 2 * MOST))]
+    units = alone if episode[0] < 0 else runs(episode)
     if len(units) < 2 * EPISODES:
         return None
     order = np.random.default_rng(0).permutation(len(units))
@@ -117,9 +118,7 @@ def _halves(data: Dataset) -> tuple[np.ndarray, np.ndarray] | None:
     return one, other
 
 
-def _density(
-    x: np.ndarray, now: np.ndarray, after: np.ndarray, learn: np.ndarray, test: np.ndarray
-) -> np.ndarray:
+def _density(x: np.ndarray, now: np.ndarray, after: np.ndarray, learn: np.ndarray, test: np.ndarray) -> np.ndarray:
     """Mean log density of what came [D], up to a constant, in rows not learned from."""
     change = after - now
     left = change[test] - predict(x[learn], change[learn], x[test])

@@ -16,7 +16,7 @@ EPISODES = 10  # in either half, at least
 
 
 def past_tells(data: Dataset, past: np.ndarray) -> bool:
-    """Whether some output is foretold far better when `past` [N, P] is known too, in episodes not learned from."""
+    """Whether some output is predicted far better if `past` [N, P] is known too, in episodes not learned from."""
     rows, steps = data.rows, data.steps
     episode = np.asarray(data.episode)[:rows]
     if episode[0] < 0 or len(units := runs(episode)) < 2 * EPISODES:

@@ -13,8 +13,8 @@ how much of the squared residual is chance, column by column (`pil.evidence`); t
 that the worlds show by differing.
 
 An episode has left what the log supports where a world expects it to: its mean lies beyond the log's range. What
-chance alone carries there, an outlier or a level that wanders, is held at the edge and no reason to stop. And where
-the log's range ends because episodes did, at a limit or a goal, a state beyond has ended as those did.
+chance alone carries there, an outlier or a level that wanders, is held at the edge and no reason to stop. And
+where the log's range ends because episodes did, at a limit or a goal, a state beyond has ended as those did.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ class Sample:
         seen, obs = obs, world.read(theta, obs)
         x = world.enter(theta, memory, obs, action)
         state, block = world.says(theta, x), kinds.of_state()
-        drawn = lambda chance: settle(
+        drawn = lambda chance: draw_choices(
             block,
             theta.values,
             state.chances,
@@ -231,13 +231,13 @@ class Sample:
         low, high = support.low[-1], support.high[-1]
         mean = jnp.clip(paid.mean, low, high)
         values = of_reward(kinds, theta.values)
-        reward = settle(kinds.of_reward(), values, paid.chances, u, mean + paid.std * z, mean)[..., 0]
+        reward = draw_choices(kinds.of_reward(), values, paid.chances, u, mean + paid.std * z, mean)[..., 0]
         size = jnp.maximum(jnp.abs(low), jnp.abs(high))
         amount = not kinds.of_reward().choices  # a reward that chooses is one of the log's
         return reward, (jnp.abs(paid.mean - mean)[..., 0] > SLACK * size) & amount
 
 
-def settle(block: Block, values: Values, chance: Chances, u: Array, drawn: Array, before: Array) -> Array:
+def draw_choices(block: Block, values: Values, chance: Chances, u: Array, drawn: Array, before: Array) -> Array:
     """The outputs [..., D] with gates and choices drawn by u [..., ways], and amounts as they were."""
     for g, (c, kind) in enumerate(block.gates):
         stands = before[..., c] if kind == STAYS else values.usual[g]

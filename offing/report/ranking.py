@@ -46,7 +46,7 @@ def torel_report(
         posterior=chosen_worlds(result.posterior, result.worlds),
         trials=tuple(tried_policy(trial, level, _part(trial, result, seconds)) for trial in result.trials),
         chosen=result.index,
-        indistinguishable=tuple(result.alike),
+        indistinguishable=tuple(result.indistinguishable),
         saved=result.saved,
         planned=saved_policy(result.picked, best.planner, [plan], 0, result.worlds, columns),
         pil=loss_report(result.pil, result.worlds.task, whole=True),

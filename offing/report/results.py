@@ -260,9 +260,6 @@ def load_with_columns(out: str | os.PathLike[str]) -> tuple[Policy, Task, int, C
         raise damaged from None
 
 
-found = read_result  # the name that `watch` still calls it by
-
-
 def summary(report: SorelReport, out: Path | None = None) -> list[str]:
     """The result in sentences, the verdict last."""
     gained, loss = report.returns, report.pil

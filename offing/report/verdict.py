@@ -169,8 +169,8 @@ def _better(against: Against) -> Answer:
     """GO where it earns more with the asked probability, NO-GO where it earns less with that probability."""
     level, chance = against.level, against.chance
     word = GO if chance >= level else NO_GO if chance <= 1 - level else UNKNOWN
-    asked = "is enough" if word == GO else "is asked"
-    because = f"the probability that it does is {percent(chance, level)}, and {_plain(level)} {asked}"
+    due = "is enough" if word == GO else "is asked"
+    because = f"the probability that it does is {percent(chance, level)}, and {_plain(level)} {due}"
     if word == GO:
         because += f"; with {_plain(level)} probability it earns at least {number(against.least)} more"
     low, high = against.interval

@@ -94,8 +94,8 @@ def _fetch(reference: Any) -> list[np.ndarray]:
     try:
         return ray.get(reference)
     except ray.exceptions.RayTaskError as error:
-        if "No module named" in (said := str(error.cause).partition("\n")[0]):
-            raise BadInput(f"ray: a worker misses something it has to import ({said})") from None
+        if "No module named" in (reason := str(error.cause).partition("\n")[0]):
+            raise BadInput(f"ray: a worker misses something it has to import ({reason})") from None
         raise error.cause from None
 
 

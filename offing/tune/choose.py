@@ -21,7 +21,7 @@ from .sweep import sweep
 
 PLENTY = 50_000  # rows of which a fifth more is no longer worth the time
 PROBED = 2  # members of a fold that say which rate suits a shape, and which shapes suit the log
-NEAR = 0.5  # nats a quantity: a setting that foretells worse than the best by more is no candidate
+NEAR = 0.5  # nats a quantity: a setting that predicts worse than the best by more is no candidate
 
 
 class PosteriorChoice(NamedTuple):
@@ -60,7 +60,7 @@ def choose_posterior(
     model: WorldModel = ensemble.model,
 ) -> PosteriorChoice:
     """phi_I, phi_II = argmin PIL subject to E ~ V (Algorithms 1 and 2, first line), on held-out episodes,
-    among settings that foretell about as well as the best does.
+    among settings that predict about as well as the best does.
 
     Shapes and learning rates come first (`narrow`). The variance of chance is asked once, of the setting that
     predicts held-out rows best, and shared: it is the log's, not the model's. If none of them is calibrated, the
@@ -154,7 +154,7 @@ def best(totals: Sequence[float], balanced: Sequence[bool], nll: Sequence[float]
 
     Not the least imbalanced, nor a balanced one at any price: strong priors spread worlds until they are as
     doubtful as they are wrong, and wrong they then are. Nor the lowest PIL: measured by one variance for all rows,
-    a few that no world can foretell decide it. What spread is missing the value's interval makes up for
+    a few that no world can predict decide it. What spread is missing the value's interval makes up for
     (`ValueEstimate.widen`).
     """
     likely = np.nan_to_num(nll, nan=np.inf)  # a fit that diverged is nobody's choice
@@ -188,9 +188,9 @@ def program(model: WorldModel, shape: Hashable) -> Callable[..., Fitted]:
 
 
 def narrow(fitter: Fitter, parts: Split, settings: Sequence[Any], run: Run = ALONE) -> list[Any]:
-    """The settings that are worth fitting whole: the likelier half of their shapes, each at the rate that suits it,
-    where its plainest setting is likeliest. A few members of each shape are asked. Models without `rates` keep
-    what they have.
+    """The settings that are worth fitting whole: the likelier half of their shapes, each at the rate that suits
+    it, where its plainest setting is likeliest. A few members of each shape are asked. Models without `rates`
+    keep what they have.
 
     Which rate and which shape suit is the log's affair. A smooth log is learned ten times as well at a bold rate,
     and one of collisions not at all; and spread, which is what settings of a shape differ by, does not ask for
@@ -203,7 +203,9 @@ def narrow(fitter: Fitter, parts: Split, settings: Sequence[Any], run: Run = ALO
             continue
         plain = min(same, key=lambda s: (s.prior_scale, s.bootstrap, s.jitter, s.ridge))
         few = min(PROBED, plain.members)
-        tries.append((group.index, [replace(plain, lr=plain.lr * r, members=few, elites=few) for r in plain.rates]))
+        tries.append(
+            (group.index, [replace(plain, lr=plain.lr * r, members=few, elites=few) for r in plain.rates])
+        )
     probes = [setting for _, many in tries for setting in many]
     fitted = iter(fitter("rate", parts, probes, run) if probes else [])
     likely = []  # of each shape, held-out negative log-likelihood at its rate

@@ -165,7 +165,7 @@ def get(name: str) -> Engine:
         from ._ray import engine
 
         return engine()
-    found = {each.name: each for each in (here, devices)}
-    if name not in found:
+    engines = {each.name: each for each in (here, devices)}
+    if name not in engines:
         raise BadInput(f"{name}: no such engine; there are {', '.join(NAMES)}")
-    return found[name]
+    return engines[name]

@@ -158,21 +158,21 @@ class Others(NamedTuple):
 
 
 def by_other_worlds(
-    key: Key, other: Key, asked: Others, policies: Mapping[str, Policy], run: Run = ALONE
+    key: Key, other: Key, others: Others, policies: Mapping[str, Policy], run: Run = ALONE
 ) -> dict[str, Estimate]:
     """Every policy by the worlds of another model, chosen and fitted as the posterior is."""
-    log, model, apart = asked.log, get_model(asked.model), run.part(asked.model)
-    choice = choose_posterior(key, log, model.space(asked.scale, log.data.rows), asked.seed, apart, model)
-    worlds = pad_starts(refit(key, log, choice, apart))
-    return in_worlds(other, log, policies, worlds, choice.pil, asked.copies, asked.sampled, apart)
+    log, model, part = others.log, get_model(others.model), run.part(others.model)
+    choice = choose_posterior(key, log, model.space(others.scale, log.data.rows), others.seed, part, model)
+    worlds = pad_starts(refit(key, log, choice, part))
+    return in_worlds(other, log, policies, worlds, choice.pil, others.copies, others.sampled, part)
 
 
-def _add(jury: Jury, method: str, found: dict[str, Estimate] | LeftOut) -> None:
+def _add(jury: Jury, method: str, estimates: dict[str, Estimate] | LeftOut) -> None:
     for name in jury.estimates:
-        if isinstance(found, LeftOut):
-            jury.left_out[name][method] = found
+        if isinstance(estimates, LeftOut):
+            jury.left_out[name][method] = estimates
         else:
-            jury.estimates[name][method] = found[name]
+            jury.estimates[name][method] = estimates[name]
 
 
 def _checked(estimate: Estimate, tested: past.Backtest | LeftOut, loss: PIL) -> Estimate:

@@ -3,7 +3,7 @@
 Every candidate plays the same episodes (the same starts and the same chances) in the same held-out worlds. What
 is maximised is what a policy earns in the worst quarter of them: with eight or sixteen worlds a quantile is the
 word of one world, and the mean of a tail is not. Candidates whose differences could be chance, on average over
-worlds and in the tail, cannot be told apart from the best, and of those the one nearest to the logged actions is
+worlds and in the tail, are indistinguishable from the best, and of those the one nearest to the logged actions is
 taken.
 """
 
@@ -67,7 +67,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Field:
-    """All candidates, which of them was chosen, and which could not be told apart from the best."""
+    """All candidates, which of them was chosen, and which are indistinguishable from the best."""
 
     candidates: tuple[Candidate, ...]
     index: int
@@ -88,11 +88,11 @@ class Field:
         if self.index == self.best:
             return (
                 f"of {count} candidates, {chosen.name} earns most in the worst quarter of held-out worlds, and is "
-                f"the nearest to the log of the {others} that cannot be told apart"
+                f"the nearest to the log of the {others} that are indistinguishable"
             )
         return (
             f"of {count} candidates, {best.name} earns most in the worst quarter of held-out worlds; of the "
-            f"{others} that cannot be told apart from it, {chosen.name} is the nearest to the log"
+            f"{others} indistinguishable from it, {chosen.name} is the nearest to the log"
         )
 
     def rows(self, level: float = 0.9) -> tuple[Row, ...]:
@@ -132,12 +132,12 @@ def tail_of(worlds: Array) -> Array:
     return jnp.sort(worlds)[: -(-worlds.shape[0] // 4)].mean()
 
 
-def settle(candidates: Sequence[Candidate]) -> Field:
+def decide(candidates: Sequence[Candidate]) -> Field:
     """The field, with its choice made."""
     best = int(np.argmax([one.lower for one in candidates]))
-    alike = tuple(i for i, one in enumerate(candidates) if indistinguishable(candidates[best], one))
-    index = min(alike, key=lambda i: candidates[i].distance)
-    return Field(tuple(candidates), index, best, alike)
+    rivals = tuple(i for i, one in enumerate(candidates) if indistinguishable(candidates[best], one))
+    index = min(rivals, key=lambda i: candidates[i].distance)
+    return Field(tuple(candidates), index, best, rivals)
 
 
 def indistinguishable(best: Candidate, other: Candidate) -> bool:

@@ -50,8 +50,8 @@ def in_worlds(
     """Every policy by the posterior predictive: all policies see the same starts and the same chance."""
 
     def judge() -> list[Estimate]:
-        found = predictive_all(key, list(policies.values()), worlds, log.data, copies, sampled, loss)
-        return [as_estimate(one, worlds) for one in found]
+        predictions = predictive_all(key, list(policies.values()), worlds, log.data, copies, sampled, loss)
+        return [as_estimate(one, worlds) for one in predictions]
 
     return dict(zip(policies, kept(run, f"judged-{PREDICTIVE}", judge), strict=True))
 
@@ -79,12 +79,12 @@ def judge_all(
         for name in others if not forget else ():
             jury.left_out[name][method] = LeftOut(REMEMBERS)
             del able[name]
-        for name, found in _by(key, log, able, method, scale, sampled, run).items():
-            if isinstance(found, LeftOut):
-                jury.left_out[name][method] = found
+        for name, estimate in _by(key, log, able, method, scale, sampled, run).items():
+            if isinstance(estimate, LeftOut):
+                jury.left_out[name][method] = estimate
                 continue
-            notes = (FORGOTTEN, *found.notes) if name in others else found.notes
-            jury.estimates[name][method] = found._replace(notes=notes)
+            notes = (FORGOTTEN, *estimate.notes) if name in others else estimate.notes
+            jury.estimates[name][method] = estimate._replace(notes=notes)
         run.tell("judge", number + 1, len(methods))
     return jury
 
@@ -107,11 +107,11 @@ def _by(
             blame.append(error)
             raise
 
-    found = attempt(lambda: kept(run, f"judged-{method}", lambda: judge(policies)))
-    if not isinstance(found, LeftOut):
-        return dict(zip(policies, found, strict=True))
+    estimates = attempt(lambda: kept(run, f"judged-{method}", lambda: judge(policies)))
+    if not isinstance(estimates, LeftOut):
+        return dict(zip(policies, estimates, strict=True))
     if not blame or len(policies) == 1:
-        return dict.fromkeys(policies, found)
+        return dict.fromkeys(policies, estimates)
     each = {name: attempt(lambda n=name, p=policy: judge({n: p})[0]) for name, policy in policies.items()}
     return dict(each)
 
@@ -121,11 +121,11 @@ def logged(method: str, log: Log) -> dict[str, np.ndarray]:
     return {"logp": np.asarray(log.logp)} if estimators.get(method).weighs and log.logp is not None else {}
 
 
-def as_estimate(found: Predictive, worlds: Posterior) -> Estimate:
+def as_estimate(predicted: Predictive, worlds: Posterior) -> Estimate:
     """The posterior predictive in the words of the other methods."""
-    health = {**found.support._asdict(), "length": found.length, "worlds": float(worlds.members)}
+    health = {**predicted.support._asdict(), "length": predicted.length, "worlds": float(worlds.members)}
     note = f"judged in all {worlds.members} worlds of {worlds.folds} folds: it was trained in none of them"
-    return Estimate(found.value, health, (note,), found.returns)
+    return Estimate(predicted.value, health, (note,), predicted.returns)
 
 
 def acts_like(policy: Policy, log: Log) -> str:
@@ -144,9 +144,9 @@ def kept(run: Run, name: str, work: Callable[[], list[Estimate]]) -> list[Estima
     there = run.get(name)
     if there is not None:
         return [unpacked(there[i : i + PIECES]) for i in range(0, len(there), PIECES)]
-    found = work()
-    run.put(name, [array for one in found for array in packed(one)])
-    return found
+    estimates = work()
+    run.put(name, [array for one in estimates for array in packed(one)])
+    return estimates
 
 
 def packed(estimate: Estimate) -> list[np.ndarray]:

@@ -146,9 +146,9 @@ def _thinned_program(model: WorldModel, shape: Hashable) -> Callable[..., Fitted
     return lambda entry, key, data, arrays: fit(entry.setting, key, data, entry.parts, arrays)
 
 
-def _by_fewer(found: Rollouts, worlds: Posterior, log: Log, loss: PIL, share: float) -> ValueEstimate:
+def _by_fewer(rollouts: Rollouts, worlds: Posterior, log: Log, loss: PIL, share: float) -> ValueEstimate:
     """The return by fewer rows, which would also have shown fewer starts."""
-    returns = estimates(found, None, worlds, known_of(log.data, log.task, loss))[1]
+    returns = estimates(rollouts, None, worlds, known_of(log.data, log.task, loss))[1]
     return returns._replace(starts=returns.starts / share)
 
 
@@ -166,5 +166,5 @@ def _width(estimates: list[ValueEstimate], rows: np.ndarray, now: ValueEstimate,
     halves = np.array([half(estimate) for estimate in estimates])
     drawn = np.array([[half(again(estimate)) for estimate in estimates] for _ in range(REPLICATES)])
     target = half(now) / 2 if plan.within is None else plan.within
-    found = needed(rows, halves**2, drawn**2, (target / max(half(now), 1e-30)) ** 2)
-    return Width(rows, halves, fit(rows, halves**2), half(now), target, found)
+    rows_needed = needed(rows, halves**2, drawn**2, (target / max(half(now), 1e-30)) ** 2)
+    return Width(rows, halves, fit(rows, halves**2), half(now), target, rows_needed)

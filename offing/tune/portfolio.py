@@ -25,7 +25,7 @@ from ..types import Array, BadInput, Box, Dataset, Discrete, Key, Planner, Polic
 from ..value.checks import Checks
 from ..value.predictive import estimates, known_of, rolled, rollouts
 from .candidates import GLANCES, ROUNDS, PolicyChoice, pad_starts
-from .field import Candidate, distance, settle, tail_of
+from .field import Candidate, decide, distance, tail_of
 from .run import ALONE, Run
 from .sweep import sweep
 
@@ -109,15 +109,15 @@ def choose_candidate(
     data = log.data._replace(starts=np.zeros((0, 1)))
     args = jax.device_put((k1, data, own, held))
     jury = Jury(k2, log, own, held, loss, checks)
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     for planner, settings in tried.plain:
         program = _imagining(planner) if planner.imagines else _learning(planner)
         planned = sweep(planner.name, program, settings, *args, run=run)
-        found += judged(jury, planner, settings, planned, run)
+        candidates += judged(jury, planner, settings, planned, run)
     cloned = sweep("clone", _learning(clone.planner), tried.clones, *args, run=run) if tried.clones else []
-    found += judged(jury, clone.planner, tried.clones, cloned, run)
-    found += _plans(jury, tried, cloned, args, run)
-    return _choice(found)
+    candidates += judged(jury, clone.planner, tried.clones, cloned, run)
+    candidates += _plans(jury, tried, cloned, args, run)
+    return _choice(candidates)
 
 
 def _plans(
@@ -129,18 +129,18 @@ def _plans(
     guides = _guides(tried.clones, cloned)
     entries = [Entry(setting, guides.get((setting.core, setting.width), ())) for setting in tried.plans]
     planned = sweep("plan", _guided, entries, *args, run=run)
-    found = judged(jury, rppo.planner, tried.plans, planned, run)
+    candidates = judged(jury, rppo.planner, tried.plans, planned, run)
     for again in range(tried.longer):
-        lead = max(found, key=lambda one: one.lower)
+        lead = max(candidates, key=lambda one: one.lower)
         if lead.planned is None or not rises(np.asarray(lead.planned.held)):
             break
         setting = replace(lead.setting, begun=1.0)
         more = sweep("prolong", _guided, [Entry(setting, lead.policy.params[0])], *args, run=run.part(f"{again}"))
-        found += [
+        candidates += [
             replace(one, name=f"{lead.name}, for longer")
             for one in judged(jury, rppo.planner, [setting], more, run)
         ]
-    return found
+    return candidates
 
 
 def _guides(clones: Sequence[clone.Hypers], cloned: Sequence[Planned]) -> dict[tuple[str, int], Any]:
@@ -161,7 +161,7 @@ def judged(
     jury: Jury, planner: Planner, settings: Sequence[Any], planned: Sequence[Planned], run: Run = ALONE
 ) -> list[Candidate]:
     """What each setting came to, played in held-out worlds with the same chances as all other candidates."""
-    found, data = [], jury.log.data
+    candidates, data = [], jury.log.data
     known = known_of(data, jury.log.task, jury.loss, jury.checks)
     for setting, one in zip(settings, planned, strict=True):
         blank = planner.blank(setting, data.steps.obs.shape[1], jury.held.task)
@@ -172,9 +172,9 @@ def judged(
         name = planner.label(setting) if planner.label else planner.name
         far = distance(policy, data, jury.log.task)
         rounds = _run(one) if planner.imagines else None
-        found.append(Candidate(name, planner.name, setting, policy, promise, far, rounds))
-        run.tell(f"judge {planner.name}", len(found), len(settings))
-    return found
+        candidates.append(Candidate(name, planner.name, setting, policy, promise, far, rounds))
+        run.tell(f"judge {planner.name}", len(candidates), len(settings))
+    return candidates
 
 
 def _run(planned: Planned) -> Planned:
@@ -186,16 +186,16 @@ def _run(planned: Planned) -> Planned:
 
 def _choice(candidates: Sequence[Candidate]) -> PolicyChoice:
     """The field settled, and the settings of the chosen planner as a choice among those."""
-    field = settle(candidates)
-    alike = [one for one in candidates if one.planner == field.chosen.planner]
+    field = decide(candidates)
+    same_planner = [one for one in candidates if one.planner == field.chosen.planner]
     return PolicyChoice(
-        index=next(i for i, one in enumerate(alike) if one is field.chosen),
+        index=next(i for i, one in enumerate(same_planner) if one is field.chosen),
         planner=field.chosen.planner,
-        points=tuple(one.setting for one in alike),
-        scores=tuple(one.promise.median for one in alike),
-        planned=tuple(one.planned or _one_round(one) for one in alike),
+        points=tuple(one.setting for one in same_planner),
+        scores=tuple(one.promise.median for one in same_planner),
+        planned=tuple(one.planned or _one_round(one) for one in same_planner),
         picked=field.chosen.policy,
-        policies=tuple(one.policy for one in alike),
+        policies=tuple(one.policy for one in same_planner),
         field=field,
     )
 

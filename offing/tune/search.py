@@ -78,9 +78,9 @@ def _draws(space: Space[H], seed: int) -> Iterator[H]:
     """Settings as they are drawn, each the first time alone; the draws of a seed begin the same however many."""
     given, tries = 0, 16
     while given < space.count:
-        found = list(dict.fromkeys(draw_settings(seed, space.base, tries, **space.axes)))
-        yield from found[given:]
-        given, tries = len(found), 2 * tries
+        drawn = list(dict.fromkeys(draw_settings(seed, space.base, tries, **space.axes)))
+        yield from drawn[given:]
+        given, tries = len(drawn), 2 * tries
 
 
 def _unheard(settings: Sequence[object], scores: Sequence[float]) -> None:

@@ -48,19 +48,19 @@ def read_space(path: str | os.PathLike[str]) -> Space:
     """The space in a TOML file; BadInput says what in it is wrong."""
     text = text_in(Path(path), "space")
     try:
-        found = tomllib.loads(text)
+        content = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         reason = str(error).splitlines()[0] if str(error) else "too deep"
         raise BadInput(f"{path}: not a space in TOML ({reason})") from None
-    return space_of(found, str(path))
+    return space_of(content, str(path))
 
 
-def space_of(found: Mapping[str, Any], where: str = "space") -> Space:
+def space_of(content: Mapping[str, Any], where: str = "space") -> Space:
     """The space that a file's content describes: a planner's name, its base setting and axes."""
-    for key in found:
+    for key in content:
         if key not in KEYS:
             raise BadInput(f"{where}, {key}: no such key; there are {', '.join(KEYS)}")
-    name, base, axes = found.get("planner"), found.get("base", {}), found.get("axes", {})
+    name, base, axes = content.get("planner"), content.get("base", {}), content.get("axes", {})
     if not isinstance(name, str):
         raise BadInput(f"{where}, planner: a planner's name is missing; there are {', '.join(planners.names())}")
     for key, table in (("base", base), ("axes", axes)):

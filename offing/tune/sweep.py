@@ -32,7 +32,7 @@ def chunks(
 
     The width is that of the whole group, whatever is left of it: a resumed sweep runs the same programs.
     """
-    found = []
+    by_group = []
     for group in groups(settings):
         todo = [i for i in group.index if left is None or i in left]
         if not todo:
@@ -40,8 +40,8 @@ def chunks(
         count = len(group.index)
         wide = width(count, bytes_each, most) if width else widest(min(count, most), bytes_each)
         places = [tuple(todo[i : i + wide]) for i in range(0, len(todo), wide)]
-        found.append([Chunk(place, tuple(settings[i] for i in place), wide) for place in places])
-    return found
+        by_group.append([Chunk(place, tuple(settings[i] for i in place), wide) for place in places])
+    return by_group
 
 
 def sweep(

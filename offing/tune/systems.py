@@ -23,7 +23,7 @@ from .judge import logged
 from .plans import TRIALS, TrialPlan
 from .portfolio import Portfolio, choose_candidate
 from .run import ALONE, Run
-from .trials import Contender, Trial, seek_all, strangers, try_all
+from .trials import Contender, Trial, held_out_worlds, seek_all, try_all
 
 
 class Result(NamedTuple):
@@ -113,7 +113,7 @@ class Ranking(NamedTuple):
     worlds: Posterior
     trials: tuple[Trial, ...]
     index: int  # of the chosen trial
-    alike: tuple[int, ...]  # trials whose intervals overlap the chosen one's: they cannot be told apart offline
+    indistinguishable: tuple[int, ...]  # trials whose intervals overlap the chosen one's
     saved: float  # share of updates that halving spared
     predicted: Predictive  # of the chosen policy
     behaviour: Behaviour
@@ -150,14 +150,14 @@ def torel(
     worlds = refit(k1, log, posterior, run)
 
     def attempt(contenders: Sequence[Contender], run: Run) -> list[Trial]:
-        found = try_all(k2, log, contenders, worlds, posterior.pil, plan, run)
-        return found if select == "predictive" else _by(k3, select, found, log)
+        tried = try_all(k2, log, contenders, worlds, posterior.pil, plan, run)
+        return tried if select == "predictive" else _by(k3, select, tried, log)
 
     trials = seek_all(contenders, attempt, run)
     index = chosen(trials)
     picked = trials[index].policy
     imagines = next(c.planner.imagines for c in contenders if c.name == trials[index].planner)
-    judge, own = pad_starts(strangers(imagines, worlds)), pad_starts(worlds.fold(0)) if imagines else None
+    judge, own = pad_starts(held_out_worlds(imagines, worlds)), pad_starts(worlds.fold(0)) if imagines else None
     predicted = predictive(k4, picked, judge, log.data, own=own, copies=4 * copies, loss=posterior.pil)
     return Ranking(
         system="torel",
@@ -167,7 +167,7 @@ def torel(
         worlds=worlds,
         trials=tuple(trials),
         index=index,
-        alike=overlapping(trials, index, plan.level),
+        indistinguishable=overlapping(trials, index, plan.level),
         saved=1 - float(np.mean([trial.share for trial in trials])),
         predicted=predicted,
         behaviour=behaviour(log.data, log.task),
@@ -185,10 +185,10 @@ def _by(key: Key, select: str, trials: Sequence[Trial], log: Log) -> list[Trial]
 def chosen(trials: Sequence[Trial]) -> int:
     """The setting whose score, averaged over its seeds, is highest; and of its seeds the best."""
     full = [i for i, trial in enumerate(trials) if trial.share == 1.0]
-    alike: dict[Hashable, list[int]] = {}
+    by_setting: dict[Hashable, list[int]] = {}
     for i in full:
-        alike.setdefault((trials[i].planner, trials[i].setting), []).append(i)
-    best = max(alike.values(), key=lambda group: float(np.mean([trials[i].score for i in group])))
+        by_setting.setdefault((trials[i].planner, trials[i].setting), []).append(i)
+    best = max(by_setting.values(), key=lambda group: float(np.mean([trials[i].score for i in group])))
     return max(best, key=lambda i: trials[i].score)
 
 

@@ -81,7 +81,7 @@ class Ran(NamedTuple, Generic[Params, S]):
 
     params: Params
     state: S | tuple[()]
-    found: Rollouts
+    rollouts: Rollouts
 
 
 def seek_all(contenders: Sequence[Contender], attempt: Callable[..., list[Trial]], run: Run) -> list[Trial]:
@@ -95,10 +95,10 @@ def seek_all(contenders: Sequence[Contender], attempt: Callable[..., list[Trial]
         if contender.search is None:
             continue
 
-        def score(asked: list[H], contender: Contender = contender) -> list[float]:
-            more = attempt([contender._replace(settings=tuple(asked))], part(run, asked))
+        def score(requested: list[H], contender: Contender = contender) -> list[float]:
+            more = attempt([contender._replace(settings=tuple(requested))], part(run, requested))
             trials.extend(more)
-            return [float(np.mean([t.score for t in more if t.setting == setting])) for setting in asked]
+            return [float(np.mean([t.score for t in more if t.setting == setting])) for setting in requested]
 
         seek(contender.search, score, contender.tries, contender.batch)
     return trials
@@ -119,7 +119,7 @@ def try_all(
     entries = [Entry(setting, np.int32(seed) if several else (), ()) for _, setting, seed in plans]
     args = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), pad_starts(worlds.fold(0))))
     judges = {
-        i: jax.device_put(pad_starts(strangers(i, worlds))) for i in {c.planner.imagines for c in contenders}
+        i: jax.device_put(pad_starts(held_out_worlds(i, worlds))) for i in {c.planner.imagines for c in contenders}
     }
     trials: list[Any] = [None] * len(plans)
     known = known_of(data, log.task, loss)
@@ -150,7 +150,7 @@ def try_all(
     return trials
 
 
-def strangers(imagines: bool, worlds: Posterior) -> Posterior:
+def held_out_worlds(imagines: bool, worlds: Posterior) -> Posterior:
     """The worlds that a planner has not seen: those of the second fold, or all where it `imagines` in none."""
     return worlds.fold(1) if imagines else worlds
 
@@ -159,7 +159,7 @@ def _trial(
     plan: tuple[Contender, H, int], ran: Ran, share: float, held: Posterior, data: Dataset, known: Known
 ) -> Trial:
     contender, setting, seed = plan
-    value, returns = estimates(ran.found, None, held, known)
+    value, returns = estimates(ran.rollouts, None, held, known)
     blank = contender.planner.blank(setting, data.steps.obs.shape[1], held.task)
     policy = replace(blank, params=jax.tree.map(jnp.asarray, ran.params))
     return Trial(contender.name, setting, seed, returns, value, policy, share)
@@ -187,7 +187,7 @@ def _stretch(planner: Planner, begin: float, end: float, copies: int) -> Callabl
         keys = jax.vmap(lambda count: jax.random.fold_in(key, count))(span)
         state, _ = train(keys, hypers, planner, state, data, own, turns(hypers))
         policy = planner.policy(hypers, state, own.task)
-        found = rollouts(judging, policy, held, copies)[0]
-        return Ran(policy.params, state if end < 1 else (), found)
+        imagined = rollouts(judging, policy, held, copies)[0]
+        return Ran(policy.params, state if end < 1 else (), imagined)
 
     return run

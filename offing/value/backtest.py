@@ -5,7 +5,7 @@ drove each block is cloned (`_clone`: one net, a code for each block), and the c
 from the block's own starts, for as long as its episodes could last. A block's prediction then stands beside what
 its episodes truly earned, start by start, so that lucky starts do not count as errors.
 
-What it can show: that worlds which never saw these episodes foretell what policies like the logged ones earn, and
+What it can show: that worlds which never saw these episodes predict what policies like the logged ones earn, and
 how far they are off. What it cannot: anything about ground the log does not cover; and a clone that is off looks
 like worlds that are off. The logged mean is one of a few episodes, and its doubt is counted in the interval.
 """
@@ -38,14 +38,14 @@ DOUBT = 0.05  # a coverage that chance would fall short to less often than this 
 
 
 class Block(NamedTuple):
-    """A stretch of the log: what its episodes earned, and what was foretold of them."""
+    """A stretch of the log: what its episodes earned, and what was predicted of them."""
 
     fold: int
     first: int  # episode, by its place in the log
     last: int
     episodes: int
     logged: float  # mean return of its episodes; what a cut one had earned by then
-    predicted: ValueEstimate  # `starts` is the variance of the logged mean about what was foretold
+    predicted: ValueEstimate  # `starts` is the variance of the logged mean about what was predicted
 
 
 class Backtest(NamedTuple):
@@ -113,7 +113,7 @@ def backtest(
     level: float = 0.9,
     hypers: Hypers | None = None,
 ) -> Backtest:
-    """The log's behaviour foretold, block by block; `seen` [F, N] marks rows that each fold's fit read.
+    """The log's behaviour predicted, block by block; `seen` [F, N] marks rows that each fold's fit read.
 
     BadInput, in a sentence, where the log has no episode that a fold did not see.
     """
@@ -126,18 +126,18 @@ def backtest(
     k1, k2 = jax.random.split(key)
     cloned = clone(k1, hypers or Hypers(), data, worlds.task, parts)
     widen = 1.0 if loss is None else float(np.sqrt(max(1.0, loss.e / max(loss.v, 1e-30))))
-    found: list[Block] = []
+    finished: list[Block] = []
     for fold, blocks in enumerate(cases):
         if not blocks:
             continue
         index = np.concatenate(blocks)
-        whose = len(found) + np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
+        whose = len(finished) + np.repeat(np.arange(len(blocks)), [len(block) for block in blocks])
         case = Case(*(jnp.asarray(each) for each in (known.starts[index], known.limit[index], whose)))
-        foretold = along(jax.random.fold_in(k2, fold), worlds.fold(fold), cloned, case, COPIES)
+        predicted = along(jax.random.fold_in(k2, fold), worlds.fold(fold), cloned, case, COPIES)
         begins = np.cumsum([len(block) for block in blocks])[:-1]
-        for block, part in zip(blocks, np.split(np.asarray(foretold, np.float64), begins, 1), strict=True):
-            found.append(_block(fold, block, part, known, worlds, widen))
-    return Backtest(tuple(found), level)
+        for block, part in zip(blocks, np.split(np.asarray(predicted, np.float64), begins, 1), strict=True):
+            finished.append(_block(fold, block, part, known, worlds, widen))
+    return Backtest(tuple(finished), level)
 
 
 def _episodes(data: Dataset, task: Task) -> Episodes:
@@ -164,14 +164,14 @@ def cut(index: Sequence[int]) -> list[np.ndarray]:
 
 
 def _block(
-    fold: int, block: np.ndarray, foretold: np.ndarray, known: Episodes, worlds: Posterior, widen: float
+    fold: int, block: np.ndarray, predicted: np.ndarray, known: Episodes, worlds: Posterior, widen: float
 ) -> Block:
-    """One block, of which returns [M, E, copies] were foretold."""
+    """One block, of which returns [M, E, copies] were predicted."""
     logged, steps = known.logged[block], known.limit[block].mean()
-    off = foretold.mean((0, 2)) - logged  # [E]
+    off = predicted.mean((0, 2)) - logged  # [E]
     low, high = float(worlds.low[-1]), float(worlds.high[-1])
     estimate = ValueEstimate(
-        foretold.mean(1),
+        predicted.mean(1),
         starts=float(off.var(ddof=1) / len(block)),
         widen=widen,
         bounds=(min(low * steps, low), max(high * steps, high)),

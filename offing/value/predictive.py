@@ -173,17 +173,17 @@ def predictive(
     """
     k1, k2, k3 = jax.random.split(key, 3)
     run = lambda key, worlds: jax.tree.map(np.asarray, rolled(key, policy, worlds, copies)[0])
-    found = run(k1, posterior)
+    imagined = run(k1, posterior)
     trained = None if own is None else run(k2, own)
-    value, returns = estimates(found, trained, posterior, known_of(data, posterior.task, loss, checks))
+    value, returns = estimates(imagined, trained, posterior, known_of(data, posterior.task, loss, checks))
     way: Any = rolled(k3, policy, posterior, min(copies, VISITS), path=True)[1]
     validate_actions(policy, *way)
     support = Support(
         outside=outside(data, *way),
-        clipped=float(np.average(found.clipped, weights=found.lengths)),
-        guarded=float(found.guarded.mean()),
+        clipped=float(np.average(imagined.clipped, weights=imagined.lengths)),
+        guarded=float(imagined.guarded.mean()),
     )
-    return Predictive(value, returns, float(found.lengths.mean()), support, checks)
+    return Predictive(value, returns, float(imagined.lengths.mean()), support, checks)
 
 
 class Paid(NamedTuple):
@@ -236,18 +236,18 @@ def known_of(data: Dataset, task: Task, loss: PIL | None = None, checks: Checks 
 
 
 def estimates(
-    found: Rollouts, trained: Rollouts | None, posterior: Posterior, known: Known
+    episodes: Rollouts, trained: Rollouts | None, posterior: Posterior, known: Known
 ) -> tuple[ValueEstimate, ValueEstimate]:
     """Value and return that episodes in `posterior` come to; `trained` are episodes in the plan's own worlds."""
     task = posterior.task
 
     def one(name: str, left: Array, steps: float) -> ValueEstimate:
-        returns, unknown = np.asarray(getattr(found, name)), float(np.mean(left))
+        returns, unknown = np.asarray(getattr(episodes, name)), float(np.mean(left))
         median = float(np.median(returns.mean(1)))
         gap = 0.0 if trained is None else float(np.median(np.mean(getattr(trained, name), 1))) - median
         return ValueEstimate(
             returns,
-            starts=start_variance(returns, np.asarray(found.first) % known.starts, known.starts),
+            starts=start_variance(returns, np.asarray(episodes.first) % known.starts, known.starts),
             gap=gap,
             common=0.0 if known.loss is None else min(known.loss.common, COMMON),
             widen=known.widen,
@@ -258,4 +258,4 @@ def estimates(
         )
 
     span = float(steps_worth(task.discount, task.horizon))
-    return one("values", found.worth_left, span), one("returns", found.steps_left, task.horizon)
+    return one("values", episodes.worth_left, span), one("returns", episodes.steps_left, task.horizon)

@@ -22,31 +22,31 @@ DRAWN = 8  # columns that one picture shows
 HIGHEST = 4.0  # times what settles a question: evidence beyond that is drawn there
 
 
-def save(out: Path, watched: Watched, name: str) -> list[Path]:
+def save(out: Path, deployment: Watched, name: str) -> list[Path]:
     """Writes `watch.json` and `watch.html` into a folder."""
-    write_json(out / "watch.json", {"data": name, **to_json(watched)})  # type: ignore[dict-item]
-    write(out / "watch.html", page(watched, name).encode())
+    write_json(out / "watch.json", {"data": name, **to_json(deployment)})  # type: ignore[dict-item]
+    write(out / "watch.html", page(deployment, name).encode())
     return [out / "watch.json", out / "watch.html"]
 
 
-def page(watched: Watched, name: str) -> str:
+def page(deployment: Watched, name: str) -> str:
     """One page that stands alone."""
     made = environment()
     loaders = [jinja2.PackageLoader("offing.watch", "."), *([made.loader] if made.loader else [])]
     made.loader = jinja2.ChoiceLoader(loaders)
-    pictures = {"returns": returns(watched), "evidence": evidence(watched), "columns": columns(watched)}
+    pictures = {"returns": returns(deployment), "evidence": evidence(deployment), "columns": columns(deployment)}
     return made.get_template("watch.html.jinja").render(
-        watched=watched,
+        deployment=deployment,
         name=name,
-        tone=TONES.get(watched.word, "unsure"),
-        sentences=[sentence[0].upper() + sentence[1:] + "." for sentence in watched.sentences()[:-1]],
+        tone=TONES.get(deployment.word, "unsure"),
+        sentences=[sentence[0].upper() + sentence[1:] + "." for sentence in deployment.sentences()[:-1]],
         pictures={key: Markup(text) for key, text in pictures.items()},
     )
 
 
-def returns(watched: Watched) -> str:
+def returns(deployment: Watched) -> str:
     """Returns as they came, their running mean, the promised interval and the baseline."""
-    got, promise = np.array(watched.returns), watched.promise
+    got, promise = np.array(deployment.returns), deployment.promise
     times = np.arange(1, len(got) + 1)
 
     def paint(figure: Figure) -> None:
@@ -63,9 +63,9 @@ def returns(watched: Watched) -> str:
     return figures.svg("returns", "Returns of the deployed policy, and what was promised", 560, 260, paint)
 
 
-def evidence(watched: Watched) -> str:
+def evidence(deployment: Watched) -> str:
     """Evidence that it earns too little, and that it beats the baseline, after every episode."""
-    curves = np.array(watched.evidence).reshape(-1, 2) / np.log(10)
+    curves = np.array(deployment.evidence).reshape(-1, 2) / np.log(10)
     return _curves(
         "evidence",
         "Evidence after every episode",
@@ -74,11 +74,11 @@ def evidence(watched: Watched) -> str:
     )
 
 
-def columns(watched: Watched) -> str:
+def columns(deployment: Watched) -> str:
     """Evidence that a column has changed, for those that have most of it."""
-    most = sorted(watched.columns, key=lambda name: -max(watched.columns[name], default=0.0))[:DRAWN]
-    curves = {name: np.array(watched.columns[name]) / np.log(10) for name in most}
-    due = np.log10(3 * len(watched.columns) / COLUMN_ERROR)
+    most = sorted(deployment.columns, key=lambda name: -max(deployment.columns[name], default=0.0))[:DRAWN]
+    curves = {name: np.array(deployment.columns[name]) / np.log(10) for name in most}
+    due = np.log10(3 * len(deployment.columns) / COLUMN_ERROR)
     return _curves("columns", "Evidence that a column has changed", curves, due)
 
 

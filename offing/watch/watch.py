@@ -98,7 +98,7 @@ class Watch:
         """The run that `offing sorel` or `torel` left in a folder, and the log that it learned from."""
         folder = Path(folder)
         policy, _ = results.load_policy(folder)
-        report, worlds = results.found(folder), load_posterior(folder)
+        report, worlds = results.read_result(folder), load_posterior(folder)
         if report is None or report.fingerprint not in ("", log.fingerprint):
             raise BadInput(f"{folder}: did not learn from {log.name}; give the log that it learned from")
         returns = unpack(folder / report.episodes)["return"]

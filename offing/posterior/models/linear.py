@@ -64,12 +64,12 @@ class World:
         self, key: Key, theta: Theta, memory: tuple[()], obs: Array, action: Array
     ) -> tuple[Drawn, tuple[()]]:
         k1, k2 = jax.random.split(key)
-        said = self.moments(theta, memory, obs, action)
-        y = said.mean + said.std * jax.random.normal(k1, said.mean.shape)
+        moments = self.moments(theta, memory, obs, action)
+        y = moments.mean + moments.std * jax.random.normal(k1, moments.mean.shape)
         width = theta.high - theta.low
         after = jnp.clip(obs + y[..., :-1], (theta.low - width)[:-1], (theta.high + width)[:-1])
         out = jnp.any(after != obs + y[..., :-1], -1)
-        ended = jax.random.bernoulli(k2, said.terminated)
+        ended = jax.random.bernoulli(k2, moments.terminated)
         if self.done is not None:
             ended = self.done(obs, action, after)
         ended |= out & self.terminates
@@ -129,7 +129,7 @@ def exact(hypers: Hypers, data: Dataset, rows: Array, size: Array) -> Weights:
 
 
 def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, arrays: tuple[()], shape: bool) -> Fitted:
-    """`members` exact draws for every fold, and how well each foretells the rows that validate."""
+    """`members` exact draws for every fold, and how well each predicts the rows that validate."""
     del arrays, shape
     low, high = _ranges(data)
     ends = jnp.sum(data.steps.done * (jnp.arange(len(data.episode)) < data.size)) / data.size

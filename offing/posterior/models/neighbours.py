@@ -126,7 +126,7 @@ def prepare(data: Dataset, task: Task) -> Prepared:
 
 
 def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, arrays: Array, shape: bool) -> Fitted:
-    """The steps of every fold, evenly taken, with weights of each member; and how well it foretells."""
+    """The steps of every fold, evenly taken, with weights of each member; and how well it predicts."""
     del shape
     steps, width = data.steps, jnp.asarray(arrays)
     x = jnp.concatenate([steps.obs, steps.action], -1) / width
