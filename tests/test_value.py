@@ -64,7 +64,7 @@ def test_the_interval_is_students_about_the_median():
     assert (np.diff(widths) > 0).all()
 
 
-DOUBTS = {"starts": 9.0, "gap": 3.0, "rare": 3.0, "widen": 2.0}
+DOUBTS = {"starts": 9.0, "gap": 18.0**0.5, "rare": 3.0, "widen": 2.0}
 
 
 @pytest.mark.parametrize("doubt", DOUBTS)
@@ -80,7 +80,8 @@ def test_every_doubt_widens_the_interval(doubt):
 
 def test_errors_that_all_worlds_share_count_with_the_gap_alone():
     assert FIVE._replace(common=3.0).deviation == FIVE.deviation
-    assert FIVE._replace(common=3.0, gap=1.0).deviation > FIVE._replace(gap=1.0).deviation
+    shared = FIVE._replace(common=3.0, gap=1.0).deviation ** 2 - FIVE._replace(gap=1.0).deviation ** 2
+    assert shared == pytest.approx(9.0)  # what held-out worlds see through is not counted again
 
 
 def test_a_plan_that_is_worth_less_in_its_own_worlds_has_not_used_their_errors():
@@ -515,7 +516,7 @@ def test_every_doubt_is_a_term_and_their_squares_add_up():
     doubts = {"starts": 4.0, "gap": 3.0, "common": 0.5, "widen": 2.0, "rare": 1.5, "less": -1.0, "more": 3.0}
     found = FIVE._replace(**doubts)
     between = (1 + 1 / 5) * np.var([2, 4, 4, 6, 20], ddof=1)
-    expected = {"worlds": between, "checks": 3 * between, "starts": 4.0, "gap": 4.5**2, "rare": 1.5**2}
+    expected = {"worlds": between, "checks": 3 * between, "starts": 4.0, "gap": (0.5 + 0.25) * 9.0, "rare": 1.5**2}
     assert {name: found.terms[name] ** 2 for name in expected} == pytest.approx(expected)
     assert found.terms["unknown"] == 2.0
     assert found.deviation**2 == pytest.approx(sum(expected.values()))

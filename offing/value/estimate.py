@@ -6,8 +6,9 @@ distribution; its median is the estimate (the paper's posterior predictive media
     between   the worlds do not agree: t-distributed, as they are few
     drawn     each world's mean is taken over finitely many episodes (contained in what is seen between them)
     starts    the log showed finitely many starts
-    gap       worlds that the plan was trained in say more than worlds that it was not: the use it makes of errors
-              that held-out worlds do not share, and `common` times as much may be its use of those they do
+    gap       worlds that the plan was trained in say more than worlds that it was not. Its use of errors that
+              held-out worlds do not share is not in their word; `common` times as much may be its use of those
+              they do share. And two folds that know alike differ by sqrt(2) of what one of them is off
     rare      an episode that goes as the log's go may come once in as many as were rolled out, and none did
 
 and the interval is median +- t * sqrt(sum of their variances). What the log cannot tell at all is bounded, not
@@ -84,8 +85,8 @@ class ValueEstimate(NamedTuple):
     def deviation(self) -> float:
         """Standard deviation of the true value about the median, all doubts together.
 
-        What a plan earns more in its own worlds is its use of their errors, and it may use errors that all share.
-        What it earns less it has not used: two folds that know alike then differ, by sqrt(2) of what one is off.
+        Two folds that know alike differ by sqrt(2) of what one is off. What a plan earns more in its training
+        worlds is also its use of their errors: that is not in the median, but it may use errors that all share.
         """
         return float(np.sqrt(sum(term**2 for name, term in self.terms.items() if name != "unknown")))
 
@@ -94,7 +95,7 @@ class ValueEstimate(NamedTuple):
         """What each doubt alone comes to, as a standard deviation; of what nobody knows, its half-width."""
         between = np.var(self.worlds, ddof=1) if self.members > 1 else self.aleatoric**2
         spread = (1 + 1 / self.members) * between
-        used = ((1 + self.common) * self.gap) ** 2 if self.gap > 0 else self.gap**2 / 2
+        used = (0.5 + (self.common**2 if self.gap > 0 else 0.0)) * self.gap**2
         squares = {
             "worlds": spread,
             "checks": spread * (self.widen**2 - 1),
