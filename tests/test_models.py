@@ -70,6 +70,14 @@ def test_the_three_models_are_found_by_name():
         registry.get("oracle")
 
 
+@pytest.mark.parametrize(("wanted", "worlds"), [(0, 4), (3, 6), (16, 8)])
+def test_a_plan_has_more_worlds_to_be_judged_in_than_were_chosen_by(wanted, worlds, log):
+    setting = TINY["ensemble"]
+    choice = choose_posterior(KEY, log, [setting, setting])
+    assert choice.picked.members == 4  # two folds of two
+    assert refit(KEY, log, choice, worlds_wanted=wanted).members == worlds
+
+
 def test_every_model_is_chosen_stepped_and_kept(chosen, tmp_path):
     model, choice = chosen
     found = choice.picked

@@ -135,14 +135,19 @@ def refit(
     log: Log,
     choice: PosteriorChoice,
     run: Run = ALONE,
+    worlds_wanted: int = 0,
 ) -> Posterior:
     """The chosen setting, fitted once more, to folds of all rows: what was held out to choose it is not lost.
 
-    A log of plenty of rows keeps the worlds it was chosen by.
+    A log of plenty of rows keeps the worlds it was chosen by. Where more worlds of a fold are wanted than a
+    setting has members, there are up to twice as many: an interval from few worlds is wide because they are few.
     """
     data, hypers = log.data, choice.points[choice.index]
     if data.rows > PLENTY:
         return choice.picked
+    if worlds_wanted and hasattr(hypers, "elites"):
+        count = max(hypers.members, min(2 * hypers.members, worlds_wanted))
+        hypers = replace(hypers, members=count, elites=count - hypers.members + hypers.elites)
     fitted = Fitter(key, data, choice.model, choice.prepared)("refit", choice.whole, [hypers], run)[0]
     worlds = choice.model.posterior(fitted, hypers, choice.prepared, data, log.task)
     return calibrated(choice, worlds, data, choice.whole)

@@ -25,6 +25,8 @@ from .portfolio import Portfolio, choose_candidate
 from .run import ALONE, Run
 from .trials import Contender, Trial, held_out_worlds, seek_all, try_all
 
+WORLDS = 16  # of a fold, as far as twice a setting's members reach: one fold plans, and one judges alone
+
 
 class Result(NamedTuple):
     """What a system found, and all that it rests on."""
@@ -64,7 +66,7 @@ def sorel(
     """
     k1, k2 = jax.random.split(key)
     posterior = choose_posterior(k1, log, models, seed, run, model)
-    worlds = refit(k1, log, posterior, run)
+    worlds = refit(k1, log, posterior, run, WORLDS if isinstance(plans, Portfolio) else 0)
     return planned(k2, log, posterior, worlds, plans, copies, run)
 
 
