@@ -9,7 +9,7 @@ import pytest
 
 from offing import load
 from offing.data import split
-from offing.posterior._exogenous import masks, readable, untouched
+from offing.posterior._exogenous import before, masks, readable, untouched
 from offing.posterior._kinds import Kinds
 from offing.posterior.models import ensemble
 from offing.posterior.models.ensemble import Hypers
@@ -45,6 +45,34 @@ def test_a_price_and_a_clock_are_found_and_a_stock_is_not():
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_price_that_buying_moves_is_not_taken_for_one_that_nothing_moves(seed):
     assert 1 not in untouched(shop(seed=seed, effect=0.1).data)
+
+
+def test_what_works_late_is_seen_too():
+    """A dose that is felt three steps later, through something that no column shows."""
+    rng = np.random.default_rng(0)
+    obs, after, action = [], [], []
+    for _ in range(150):
+        x, waiting = rng.normal(), [0.0] * 3
+        for _ in range(20):
+            a = rng.uniform(-1, 1)
+            new = 0.8 * x + 0.5 * waiting.pop(0) + 0.2 * rng.normal()
+            waiting.append(a)
+            obs.append([x, 0.0]), after.append([new, 0.0]), action.append([a])
+            x = new
+    obs, after = (np.array(each, np.float32) for each in (obs, after))
+    obs[:, 1] = rng.normal(size=len(obs))
+    after[:-1, 1] = obs[1:, 1]
+    cut = np.arange(len(obs)) % 20 == 19
+    after[cut, 1] = rng.normal(size=cut.sum())
+    log = load(
+        {"obs": obs, "next_obs": after, "action": np.array(action), "reward": np.zeros(len(obs)), "truncated": cut}
+        | {"action_low": -1.0, "action_high": 1.0}
+    )
+    assert untouched(log.data) == (1,)
+    past = before(log.data)
+    np.testing.assert_allclose(past[0], 0.0)  # nothing was done yet
+    np.testing.assert_allclose(past[3], [action[2][0], np.mean(action[:3]), np.mean(action[:3])], rtol=1e-5)
+    np.testing.assert_allclose(past[20], 0.0)  # another episode
 
 
 def test_what_is_named_is_taken_as_named_whatever_the_log_says():

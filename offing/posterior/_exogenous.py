@@ -6,9 +6,9 @@ hidden units are parted: the first ones read such columns alone, of inputs and o
 next in those columns is read off these units alone. The others read everything. The same holds for the
 least-squares map and for priors.
 
-Which columns these are the schema says, or the log: neither the action, nor its square, nor its products with the
-state tell anything of what comes next in them that the state does not tell; and columns that actions do change
-tell nothing of it either.
+Which columns these are the schema says, or the log: neither the action, nor what was done before it, nor squares,
+nor products with the state tell anything of what comes next in them that the state does not tell; and columns that
+actions do change tell nothing of it either.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from ..data.dataset import runs
 from ..nets import Layer
@@ -27,11 +28,12 @@ from ._kinds import Block, Kinds
 
 MOST = 4_096  # rows that are asked
 PRODUCTS = 64  # of actions and columns that are looked at, at most
-PLAIN = 2.5  # standard errors, over episodes, below which nothing speaks for an effect
-NARROW = 24  # columns, up to which boosted trees say what the state tells
+LEVEL = 0.05  # probability that chance is taken for an effect on a column
+MATERIAL = 0.01  # share of a column's variance that trees must win by it
+LATELY = (5, 20)  # steps over which what was done before is averaged
+NARROW = 24  # columns; of more of them only those named count: what boosted trees would say takes too long
 EPISODES = 10  # in either half, at least
 LEAST = 8  # hidden units that are kept for such columns, at least
-RIDGE = 1e-3
 
 
 # ---- which columns
@@ -46,32 +48,43 @@ def untouched(data: Dataset, named: Sequence[int] = ()) -> tuple[int, ...]:
     rows, steps = data.rows, data.steps
     episode = np.asarray(data.episode)[:rows]
     units = runs(episode) if episode[0] >= 0 else [np.array([i]) for i in range(rows)]
-    if len(units) < 2 * EPISODES:
+    if len(units) < 2 * EPISODES or steps.obs.shape[1] > NARROW:
         return tuple(sorted(named))
     order = np.random.default_rng(0).permutation(len(units))
     parts = [np.concatenate([units[i] for i in order[part::2]])[: MOST // 2] for part in (0, 1)]
     chosen, half = np.concatenate(parts), np.repeat([0, 1], [len(part) for part in parts])
     whose = np.unique(episode[chosen], return_inverse=True)[1] if episode[0] >= 0 else np.arange(len(chosen))
     taken = lambda leaf: np.asarray(leaf)[chosen].astype(np.float64)
-    x, action, y = (
-        _scaled(taken(steps.obs)),
-        _scaled(taken(steps.action)),
-        taken(steps.next_obs) - taken(steps.obs),
-    )
-    test = Test(half, whose, x.shape[1] > NARROW)
-    free = test.unrelated(x, np.concatenate([action, np.square(action)], 1), _scaled(y), products=True) | _mark(
-        x, named
-    )
+    x, y = _scaled(taken(steps.obs)), _scaled(taken(steps.next_obs) - taken(steps.obs))
+    action, marked = _scaled(taken(steps.action)), np.isin(np.arange(x.shape[1]), named)
+    amounts = [a for a in range(action.shape[1]) if len(np.unique(action[:, a])) > 2]  # a choice is its own square
+    acts = np.concatenate([action, np.square(action[:, amounts]), _scaled(before(data)[chosen])], 1)
+    test = Test(half, whose)
+    free = test.unrelated(x, acts, y, products=action.shape[1]) | marked
     while not free.all() and free.any():
-        kept = test.unrelated(x[:, free], x[:, ~free], _scaled(y)[:, free]) | _mark(x, named)[free]
+        kept = test.unrelated(x[:, free], x[:, ~free], y[:, free]) | marked[free]
         if kept.all():
             break
         free[free] = kept
     return tuple(np.flatnonzero(free).tolist())
 
 
-def _mark(x: np.ndarray, columns: Sequence[int]) -> np.ndarray:
-    return np.isin(np.arange(x.shape[1]), columns)
+def before(data: Dataset) -> np.ndarray:
+    """What was done before each row in its episode [N, A * 3]: one step ago, and on average over the LATELY steps.
+
+    What is done may work late: medicine, heat, an order that is under way.
+    """
+    action = np.asarray(data.steps.action)[: data.rows].astype(np.float64)
+    episode = np.asarray(data.episode)[: data.rows]
+    first = np.r_[True, (episode[1:] != episode[:-1]) | (episode[1:] < 0)]
+    begins = np.maximum.accumulate(np.where(first, np.arange(len(first)), 0))
+    total = np.concatenate([np.zeros((1, action.shape[1])), np.cumsum(action, 0)])  # of all rows before each
+    place = np.arange(len(first))
+    means = []
+    for steps in (1, *LATELY):
+        since = np.maximum(place - steps, begins)
+        means.append((total[place] - total[since]) / np.maximum(place - since, 1)[:, None])
+    return np.concatenate(means, 1)
 
 
 def _scaled(a: np.ndarray) -> np.ndarray:
@@ -84,43 +97,46 @@ class Test(NamedTuple):
 
     half: np.ndarray  # [N]
     whose: np.ndarray  # [N]  episode
-    line: bool  # by lines and squares alone: boosted trees on very many columns take too long
 
     def left(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """What is left of y [N, D] when x is known, each half by what the other teaches."""
         rest = np.zeros_like(y)
         for part in (0, 1):
             learn, ask = self.half != part, self.half == part
-            guess = _line if self.line else predict
-            rest[ask] = y[ask] - guess(x[learn], y[learn], x[ask])
+            rest[ask] = y[ask] - predict(x[learn], y[learn], x[ask])
         return rest
 
-    def unrelated(self, x: np.ndarray, by: np.ndarray, y: np.ndarray, products: bool = False) -> np.ndarray:
-        """Of which columns of y [D] nothing in `by` tells more than x; with `products`, nor `by` times x."""
+    def unrelated(self, x: np.ndarray, by: np.ndarray, y: np.ndarray, products: int = 0) -> np.ndarray:
+        """Of which columns of y [D] nothing in `by` tells more than x, nor the first `products` of it times x."""
         both = self.left(x, np.concatenate([by, y], 1))
         mine, rest = both[:, : by.shape[1]], both[:, by.shape[1] :]
+        if products * x.shape[1] <= PRODUCTS:
+            mine = np.concatenate([mine, *(mine[:, [a]] * x for a in range(products))], 1)
         mine = mine[:, np.square(mine).mean(0) > 1e-6]  # what follows from x tells nothing beside it
-        if products and mine.shape[1] * x.shape[1] <= PRODUCTS:
-            mine = np.concatenate([mine, *(mine[:, [a]] * x for a in range(mine.shape[1]))], 1)
         if not mine.shape[1]:
             return np.zeros(y.shape[1], bool)  # actions that follow from the state: nobody knows
-        strength = [self._strength(mine * rest[:, [d]]) for d in range(y.shape[1])]
-        return np.array(strength) < PLAIN
+        strength = [np.abs(self._strength(mine * rest[:, [d]])).max() for d in range(y.shape[1])]
+        plain = np.array(strength) < stats.norm.ppf(1 - LEVEL / (2 * mine.shape[1]))
+        return plain & ~self.helps(x, by, y, plain)
 
-    def _strength(self, score: np.ndarray) -> float:
-        """The strongest mean of `score` [N, K], in standard errors over episodes."""
+    def helps(self, x: np.ndarray, by: np.ndarray, y: np.ndarray, which: np.ndarray) -> np.ndarray:
+        """Of `which` columns of y [D] boosted trees predict more in other episodes once they know `by` too.
+
+        What works through a product of two columns has no line: the change of a cosine is a sine times a speed.
+        """
+        seen = np.zeros(y.shape[1], bool)
+        if which.any():
+            alone, both = (np.square(self.left(a, y[:, which])) for a in (x, np.concatenate([x, by], 1)))
+            gain = alone - both
+            seen[which] = (self._strength(gain) > stats.norm.ppf(1 - LEVEL)) & (gain.mean(0) > MATERIAL)
+        return seen
+
+    def _strength(self, score: np.ndarray) -> np.ndarray:
+        """Means of `score` [N, K], in standard errors over episodes."""
         sums = np.zeros((self.whose.max() + 1, score.shape[1]))
         np.add.at(sums, self.whose, score)
         error = np.sqrt(np.sum(np.square(sums), 0))
-        return float(np.max(np.abs(sums.sum(0)) / np.maximum(error, 1e-9 * len(score))))
-
-
-def _line(x: np.ndarray, y: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """What a ridge regression on x and its squares expects of y at other rows."""
-    features = lambda a: np.concatenate([np.ones((len(a), 1)), a, np.square(a)], 1)
-    design = features(x)
-    gram = design.T @ design + RIDGE * len(x) * np.diag(np.r_[0.0, np.ones(design.shape[1] - 1)])
-    return features(there) @ np.linalg.solve(gram, design.T @ y)
+        return sums.sum(0) / np.maximum(error, 1e-9 * len(score))
 
 
 # ---- masks
