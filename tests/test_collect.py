@@ -11,7 +11,7 @@ from offing.data import broken, load
 from offing.online import envs, replay
 from offing.online.collect import KINDS, collect
 from offing.online.replay import full_replay
-from offing.types import BadInput, Box, Discrete
+from offing.types import BadInput, Box, Discrete, Task
 
 pytest.importorskip("gymnax")
 
@@ -97,7 +97,7 @@ def test_the_embedded_samples_are_such_logs(logs, kind):
 
 def test_cartpole_ends_where_its_rule_says(logs):
     log = load(logs[CARTPOLE])
-    assert log.task == (500, 0.99, Discrete(2), None)
+    assert log.task == Task(500, 0.99, Discrete(2))
     after, done = log.data.steps.next_obs, log.data.steps.done
     fallen = (np.abs(after[:, 0]) > 2.4) | (np.abs(after[:, 2]) > np.deg2rad(12))
     np.testing.assert_array_equal(done == 1, fallen)
@@ -107,7 +107,7 @@ def test_cartpole_ends_where_its_rule_says(logs):
 
 def test_pendulum_never_ends(logs):
     log = load(logs[PENDULUM])
-    assert log.task == (200, 0.99, Box((-2.0,), (2.0,)), None)
+    assert log.task == Task(200, 0.99, Box((-2.0,), (2.0,)))
     assert not log.data.steps.done.any()
     assert np.flatnonzero(logs[PENDULUM]["truncated"]).tolist() == [199, ROWS - 1]
     steps = log.data.steps

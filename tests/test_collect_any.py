@@ -18,7 +18,7 @@ from offing.online import learner, policies, scripted
 from offing.online.collect import collect
 from offing.online.columns import pieces
 from offing.online.copies import copies
-from offing.types import BadInput, Box, Discrete
+from offing.types import BadInput, Box, Discrete, Task
 
 pytest.importorskip("gymnax")
 gymnasium = pytest.importorskip("gymnasium")
@@ -113,7 +113,7 @@ def clocked():
 def test_ends_and_time_outs_are_told_apart(clocked):
     log = load(clocked)
     digit, ended = clocked["obs"][:, 1], clocked["terminated"]
-    assert log.task == (5, 0.99, Discrete(3), None)
+    assert log.task == Task(5, 0.99, Discrete(3))
     assert set(np.unique(digit)) >= {0, 1, 3}
     np.testing.assert_array_equal(
         ended, np.where(digit % 2 == 0, clocked["obs"][:, 0] == 2, (clocked["obs"][:, 0] == 4) & (digit == 1))

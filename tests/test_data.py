@@ -8,7 +8,7 @@ import pytest
 
 from offing.data import Schema, load, samples, split, subsample, take
 from offing.data.dataset import HELD, PIECES, runs
-from offing.types import BadInput, Box, Discrete
+from offing.types import BadInput, Box, Discrete, Task
 
 SAMPLES = ("offing:cartpole", "offing:pendulum")
 
@@ -118,7 +118,7 @@ def test_a_dict_of_arrays_is_a_log():
     np.testing.assert_array_equal(data.episode, [0] * 5 + [1] * 3 + [2] * 4)
     np.testing.assert_array_equal(np.flatnonzero(data.steps.done), [7])  # a time-out is no end
     np.testing.assert_array_equal(data.starts, given["obs"][[0, 5, 8]])
-    assert log.task == (5, 0.9, Box((-1.0, -1.0), (1.0, 1.0)), None)
+    assert log.task == Task(5, 0.9, Box((-1.0, -1.0), (1.0, 1.0)))
     assert log.notes == ()
     assert_sound(data)
 
@@ -138,7 +138,7 @@ def test_lists_will_do_and_what_was_assumed_is_said():
     np.testing.assert_array_equal(log.data.steps.next_obs[:, 0], [1, 9, 3, 8])
     np.testing.assert_array_equal(log.data.steps.action, np.eye(3)[[0, 2, 1, 2]])
     np.testing.assert_array_equal(log.data.steps.reward, [1, 0.5, 1, 0])
-    assert log.task == (2, 0.99, Discrete(3), None)
+    assert log.task == Task(2, 0.99, Discrete(3))
     assert log.notes == ("column 'comment': not used", "horizon not given: 2, the longest logged episode")
 
 

@@ -17,7 +17,7 @@ from ._exogenous import masked, masks
 from ._head import Batch, extra_loss, head_loss, read, residual
 from ._init import Ready, init
 from ._kinds import Block, Kinds, Targets
-from ._known import Fold, Scale, gain_of, least_squares, moments
+from ._known import Fold, Known, Scale, gain_of, least_squares, moments
 from ._world import Net, Theta, leads_to, paid_for
 
 ROUNDS = 20  # how often a member is compared with its best so far
@@ -67,22 +67,7 @@ def fit_folds(key: Key, hypers: Any, data: Dataset, split: Split, ready: Ready, 
         target = (y - scale.out_mean) / scale.out_std
         led = (jnp.asarray(steps.obs), jnp.asarray(steps.next_obs), jnp.asarray(steps.done))
         inputs = (inside, paid_for(scale, kinds, ready.values, inside, *led))
-        known = tuple(
-            least_squares(each, target[:, part], ready.targets.amount[:, part], at, hypers.linear, not kinds.gates)
-            for each, part in zip(inputs, (slice(0, kinds.width), slice(kinds.width, None)), strict=True)
-        )
-        if kinds.exogenous:
-            mask = masks(kinds, x.shape[1], hypers.width, hypers.depth)
-            alone = least_squares(
-                inside * mask.inputs,
-                target[:, : kinds.width],
-                ready.targets.amount[:, : kinds.width],
-                at,
-                hypers.linear,
-                not kinds.gates,
-            )
-            either = lambda a, b: jnp.where(mask.outputs.reshape(-1, *[1] * (a.ndim - 1)), a, b)
-            known = (jax.tree.map(either, alone, known[0]), known[1])
+        known = maps(inputs, target, ready.targets.amount, at, hypers, kinds)
         pace = paces(jax.random.fold_in(common, 2), hypers.span, hypers.members)
 
         def member(key: Key, pace: Array) -> tuple[Theta, Array]:
@@ -110,6 +95,21 @@ def fit_folds(key: Key, hypers: Any, data: Dataset, split: Split, ready: Ready, 
         lambda leaf: pick(leaf, order).reshape(leaf.shape[0] * hypers.elites, *leaf.shape[2:]), theta
     )
     return Fitted(theta, nll)
+
+
+def maps(
+    inputs: tuple[Array, Array], target: Array, amount: Array, fold: Fold, hypers: Any, kinds: Kinds
+) -> tuple[Known, Known]:
+    """The least-squares maps of state and reward; columns that no action changes read such columns alone."""
+    fit = partial(least_squares, fold=fold, share=hypers.linear, alike=not kinds.gates)
+    changes, paid = slice(0, kinds.width), slice(kinds.width, None)
+    state = fit(inputs[0], target[:, changes], amount[:, changes])
+    if kinds.exogenous:
+        mask = masks(kinds, inputs[0].shape[1], hypers.width, hypers.depth)
+        alone = fit(inputs[0] * mask.inputs, target[:, changes], amount[:, changes])
+        either = lambda a, b: jnp.where(mask.outputs.reshape(-1, *[1] * (a.ndim - 1)), a, b)
+        state = jax.tree.map(either, alone, state)
+    return state, fit(inputs[1], target[:, paid], amount[:, paid])
 
 
 def paces(key: Key, span: float | Array, members: int) -> Array:

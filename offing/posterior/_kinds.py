@@ -26,6 +26,7 @@ TIMES = 25  # rows to a value, at least: in a short log every column takes few
 OFTEN = 0.05  # share of rows at one value, from which on a column has a gate; and of rows elsewhere
 TIES = 3  # rows that share the very largest or smallest value of a column: it stops there, and is a wall
 BY_CHANCE = 1e-3  # probability that all of the rows nearest to an edge ended, if ends had nothing to do with it
+OWN_ENDS = 0.2  # share of all ends that lie beyond an edge which is one
 STAYS, USUAL = "stays", "usual"
 
 
@@ -219,13 +220,15 @@ def stops(after: np.ndarray) -> np.ndarray:
 def ending_edges(data: Dataset) -> np.ndarray:
     """At which edges of the log's range episodes end [2, S], low and high: 1 or 0.
 
-    Nobody has been beyond, and those who came nearest all ended there: as many as would hardly do so by chance.
+    Beyond any row after which an episode went on there are rows after which it ended: more than would be there by
+    chance, and a good part of all ends. A column that is merely large when something else ends an episode, as a
+    speed is, has few of them there.
     """
     rows = data.rows
     after, done = np.asarray(data.steps.next_obs)[:rows], np.asarray(data.steps.done)[:rows] > 0
-    share = max(float(done.mean()), 1.0 / rows)
-    nearest = max(TIES, int(np.ceil(np.log(BY_CHANCE) / np.log(share)))) if share < 1 else rows + 1
-    if done.sum() < nearest:
+    if done.all() or not done.any():
         return np.zeros((2, after.shape[1]), np.float32)
-    order = np.argsort(after, 0, kind="stable")
-    return np.stack([done[order[:nearest]].all(0), done[order[-nearest:]].all(0)]).astype(np.float32)
+    least = max(TIES, np.log(BY_CHANCE) / np.log(done.mean()), OWN_ENDS * done.sum())
+    low, high = after[~done].min(0), after[~done].max(0)
+    beyond = np.stack([np.sum(after[done] < low, 0), np.sum(after[done] > high, 0)])
+    return (beyond >= least).astype(np.float32)
