@@ -82,9 +82,9 @@ def sketch(source: Given) -> tuple[Schema, list[str]]:
     with _one_line():
         format_, request = opened(source, Request(None, "log"))
         if format_.cells is not None:
-            cells, time = format_.cells(request)
-            if time is not None or any(cell.kind == "word" for cell in cells.values()):
-                return draft_table(cells, time)
+            first = format_.cells(request)
+            if first.time is not None or any(cell.kind == "word" for cell in first.cells.values()):
+                return draft_table(first)
         if format_.columns is None:
             return Schema(), [f"{request.name} carries its own columns and spaces"]
         return draft(format_.columns(request), request.name)
