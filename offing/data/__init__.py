@@ -46,6 +46,7 @@ __all__ = [
     "text_in",
 ]
 
+LONGEST = 1_200  # letters of a refusal: names of columns may be of any length
 Given = str | os.PathLike[str] | Mapping[str, object] | object  # or what speaks the Arrow protocol
 
 
@@ -97,6 +98,7 @@ def _one_line() -> Iterator[None]:
         yield
     except BadInput as error:
         line = str(error)
-        if line.isprintable():
+        if line.isprintable() and len(line) <= LONGEST:
             raise
+        line = line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
         raise BadInput("".join(c if c.isprintable() else repr(c)[1:-1] for c in line)) from None

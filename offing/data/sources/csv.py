@@ -1,4 +1,4 @@
-"""CSV files and folders of them: with comma, semicolon or tab, a decimal comma, packed by gzip or zip."""
+"""CSV files and folders of them: with comma, semicolon, tab or bar, a decimal comma, packed by gzip or zip."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def opened(path: Path) -> Part:
 
 def _notes(form: Form) -> tuple[str, ...]:
     """How the file was read, where that is not how most are written."""
-    marks = {";": "semicolons", "\t": "tabs"}
+    marks = {";": "semicolons", "\t": "tabs", "|": "bars"}
     notes = (
         [f"file: cells are separated by {marks[form.delimiter]}, as in its first line"]
         if form.delimiter in marks
@@ -184,7 +184,7 @@ def _form(path: Path, head: bytes, line: bytes) -> Form:
         cut = error.start >= len(head) - 4  # a letter that the end of the block cut in two
         encoding = "utf8" if cut else "cp1252"
         text = head.decode("utf-8" if cut else "cp1252", "replace")
-    counts = {mark: line.count(mark.encode()) for mark in (",", ";", "\t")}
+    counts = {mark: line.count(mark.encode()) for mark in (",", ";", "\t", "|")}
     delimiter = max(counts, key=lambda mark: counts[mark])
     delimiter = ";" if counts[";"] and counts[";"] >= counts[","] else delimiter
     cells = [cell for row in text.split("\n", 50)[1:50] for cell in row[:LOOK].split(delimiter)]
