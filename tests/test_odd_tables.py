@@ -146,6 +146,16 @@ def test_drafts_of_odd_columns(tmp_path):
         sketch(path)
 
 
+def test_bars_between_cells_and_names_without_end(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("time|temp|u|cost\n" + "".join(f"{i}|{i % 7}.5|{i % 2}|1.5\n" for i in range(40)))
+    log = load(path, schema=Schema(time="time", window=9, obs="temp", action="u", n=2, reward="-cost"))
+    assert any("separated by bars" in note for note in log.notes)
+    path.write_text("x" * 90_000 + ",y\n1,2\n2,3\n")
+    with pytest.raises(BadInput, match=r"^.{400,1300}$"):
+        load(path, schema=Schema(obs="y", action="x" * 90_000, reward="1 * y"))
+
+
 def test_quotes_and_letters_that_go_wrong_late(tmp_path):
     path = tmp_path / "log.csv"
     sound = "".join(f"{i},{i % 7}.5,a,{i % 3}\n" for i in range(150_000))  # more than one block
