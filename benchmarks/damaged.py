@@ -2,27 +2,32 @@
 
     python -m benchmarks.damaged --tables 3000
 
-Prints one line of JSON: how many were loaded and refused, the longest that one took, and the most memory that one
-took beyond what the process had, against the size of its file. Anything but a log or a BadInput of one line
-stops it.
+Prints one line of JSON: how many were loaded and refused, the longest that one took, and memory. Files of the
+generator are of 1 MB at most, and are read one after the other in this process: `extra_mb` is the most that it
+held while it read one, above what it held before, and `grown_mb` what it holds more of in the end. Where size
+matters, `large_tables` has a table of 40 to 130 MB of each kind, each read by a process of its own: `worst_ratio`
+is the most memory that one took beyond an allowance, over what the table holds. Anything but a log or a BadInput
+of one line stops it, and so does a table that takes more than twice what it holds and the allowance.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import gzip
 import io
 import json
-import resource
 import tempfile
 import time
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import offing
+from benchmarks.large_tables import COLUMN, FIXED, LIMIT, at_rest, judged, status
+from benchmarks.odd_tables import KINDS, MB
 from offing.data import Schema, load, sketch
 
 NAMES = ("time", "unit", "temp", "door", "mode", "fan", "cost", "x y", "größe", "", "temp")
@@ -144,15 +149,31 @@ def schema_of(rng: np.random.Generator) -> Schema | None:
     )
 
 
-def memory() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def widest(data: bytes) -> int:
+    """How many columns the first line may name."""
+    line = data.split(b"\n", 1)[0]
+    return 1 + max(line.count(mark) for mark in (b",", b";", b"\t", b"|"))
 
 
-def attempt(seed: int, folder: Path) -> tuple[str, float]:
-    """Makes a table by its number, loads it and drafts a schema: "loaded" or "refused", and how long it took."""
+class Attempt(NamedTuple):
+    """What became of a table: how long it took, its bytes, what was held before, and how much more on the way."""
+
+    outcome: str  # "loaded" or "refused"
+    seconds: float
+    size: int
+    columns: int
+    base: int
+    extra: int
+
+
+def attempt(seed: int, folder: Path) -> Attempt:
+    """Makes a table by its number, loads it and drafts a schema."""
     rng = np.random.default_rng(seed)
     path = folder / str(rng.choice(["log.csv", "log.csv", "log.csv.gz", "log.zip", "log.tsv", "log.parquet"]))
-    path.write_bytes(packed(damage(rng, good(rng, int(rng.integers(1, 400)))), path, rng))
+    data = damage(rng, good(rng, int(rng.integers(1, 400))))
+    path.write_bytes(packed(data, path, rng))
+    size = max(len(data), path.stat().st_size)
+    base = at_rest()
     began, outcome = time.perf_counter(), "loaded"
     for work in (lambda: load(path, schema=schema_of(rng)), lambda: sketch(path)):
         try:
@@ -163,24 +184,52 @@ def attempt(seed: int, folder: Path) -> tuple[str, float]:
                 raise AssertionError(f"table {seed}: {line[:500]!r}") from error
             outcome = "refused"
     path.unlink()
-    return outcome, time.perf_counter() - began
+    return Attempt(outcome, time.perf_counter() - began, size, widest(data), base, status("VmHWM") - base)
+
+
+def small(first: int, count: int, folder: Path) -> dict[str, Any]:
+    """The generator's tables."""
+    counts, longest, worst = {"loaded": 0, "refused": 0}, 0.0, (0, first)
+    attempt(first, folder)  # what is imported on the way counts for nobody
+    gc.freeze()  # and need not be looked through for garbage after every table
+    began = at_rest()
+    for seed in range(first, first + count):
+        result = attempt(seed, folder)
+        counts[result.outcome] += 1
+        longest, worst = max(longest, result.seconds), max(worst, (result.extra, seed))
+        if result.extra > LIMIT * result.size + FIXED + COLUMN * result.columns:
+            raise AssertionError(f"table {seed}: {result.extra} bytes of memory for {result.size}")
+    memory = {"extra_mb": round(worst[0] / MB, 1), "extra_by_table": worst[1]}
+    memory["grown_mb"] = round((at_rest() - began) / MB, 1)
+    return {**counts, "longest_seconds": round(longest, 2), **memory}
+
+
+def large(megabytes: int, folder: Path) -> dict[str, Any]:
+    """A table of each kind whose size matters."""
+    worst, longest, counts = (0.0, ""), 0.0, {"large_loaded": 0, "large_refused": 0}
+    for kind in KINDS:
+        report = judged(kind, megabytes * MB, folder)
+        for what in ("draft", "load"):
+            worst = max(worst, (report[what]["ratio"], f"{kind}, {what}"))
+            longest = max(longest, report[what]["seconds"])
+        counts["large_refused" if report["load"]["line"] else "large_loaded"] += 1
+        if worst[0] > LIMIT:
+            raise AssertionError(f"{worst[1]}: memory of {worst[0]} times what it holds; {report}")
+    where = {"worst_ratio": worst[0], "worst_ratio_by": worst[1], "large_longest_seconds": longest}
+    return {**counts, **where, "allowance_mb": FIXED / MB, "allowance_kb_a_column": COLUMN / 1_000}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--tables", type=int, default=3_000)
     parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--megabytes", type=int, default=100, help="of each large table; 0: none")
     options = parser.parse_args()
-    counts, longest = {"loaded": 0, "refused": 0}, 0.0
     with tempfile.TemporaryDirectory() as name:
-        attempt(options.first, Path(name))  # what is imported on the way counts for nobody
-        base = memory()
-        for seed in range(options.first, options.first + options.tables):
-            outcome, seconds = attempt(seed, Path(name))
-            counts[outcome] += 1
-            longest = max(longest, seconds)
-    grown = round((memory() - base) / 1e6, 1)
-    print(json.dumps({"benchmark": "damaged", **counts, "longest_seconds": round(longest, 2), "grown_mb": grown}))
+        result = {"benchmark": "damaged", **small(options.first, options.tables, Path(name))}
+        if options.megabytes:
+            result |= large(options.megabytes, Path(name))
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from test_sources import columns, edit, flat, schema, write
 
+from benchmarks.large_tables import LIMIT, judged, ratio
+from benchmarks.odd_tables import MB, SCHEMA
 from offing.data import Schema, load, sketch
 from offing.types import BadInput
 
@@ -358,6 +360,18 @@ def test_a_cell_of_fifty_megabytes(tmp_path):
     line, more = grown(lambda: attempt(path, "bombs"))
     assert "first line is longer" in line
     assert more < 2**28
+
+
+@pytest.mark.parametrize(
+    ("kind", "megabytes"),
+    [("numbers of one digit", 40), ("late empty cell", 40), ("formula bomb loaded", 40), ("zip bomb", 4)],
+)
+def test_memory_is_within_twice_the_table(kind, megabytes, tmp_path):
+    report = judged(kind, megabytes * MB, tmp_path)  # by processes of its own; the benchmark has every kind
+    assert report["draft"]["ratio"] <= LIMIT, report
+    assert report["load"]["ratio"] <= LIMIT, report
+    assert bool(report["load"]["line"]) != ("loaded" in kind)
+    assert ratio(5 * megabytes * MB, 0, megabytes * MB, SCHEMA) > LIMIT or megabytes < 40  # five times is too much
 
 
 def test_ten_million_columns(tmp_path):

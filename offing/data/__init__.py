@@ -46,6 +46,7 @@ __all__ = [
     "text_in",
 ]
 
+LONGEST = 1_200  # letters of a refusal: names of columns may be of any length
 Given = str | os.PathLike[str] | Mapping[str, object] | object  # or what speaks the Arrow protocol
 
 
@@ -82,9 +83,9 @@ def sketch(source: Given) -> tuple[Schema, list[str]]:
     with _one_line():
         format_, request = opened(source, Request(None, "log"))
         if format_.cells is not None:
-            cells, time = format_.cells(request)
-            if time is not None or any(cell.kind == "word" for cell in cells.values()):
-                return draft_table(cells, time)
+            first = format_.cells(request)
+            if first.time is not None or any(cell.kind == "word" for cell in first.cells.values()):
+                return draft_table(first)
         if format_.columns is None:
             return Schema(), [f"{request.name} carries its own columns and spaces"]
         return draft(format_.columns(request), request.name)
@@ -97,6 +98,7 @@ def _one_line() -> Iterator[None]:
         yield
     except BadInput as error:
         line = str(error)
-        if line.isprintable():
+        if line.isprintable() and len(line) <= LONGEST:
             raise
+        line = line if len(line) <= LONGEST else f"{line[: LONGEST // 2]} ... {line[-LONGEST // 2 :]}"
         raise BadInput("".join(c if c.isprintable() else repr(c)[1:-1] for c in line)) from None

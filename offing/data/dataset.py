@@ -68,7 +68,8 @@ def fingerprint(data: Dataset, task: Task, logp: np.ndarray | None = None) -> st
     digest = hashlib.sha256(repr((task.horizon, task.discount, task.actions)).encode())
     for leaf in jax.tree.leaves((data, logp)):
         array = np.ascontiguousarray(leaf)
-        digest.update(repr((array.shape, array.dtype.str)).encode() + array.tobytes())
+        digest.update(repr((array.shape, array.dtype.str)).encode())
+        digest.update(memoryview(array.reshape(-1).view(np.uint8)))  # type: ignore[arg-type]
     return digest.hexdigest()[:16]
 
 

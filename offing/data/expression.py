@@ -93,6 +93,12 @@ def looks_ahead(node: Node) -> bool:
     return (node.kind == "call" and node.word == "next") or any(map(looks_ahead, node.parts))
 
 
+def reach(node: Node) -> int:
+    """How many rows ahead a formula reads."""
+    inner = max(map(reach, node.parts), default=0)
+    return inner + (node.kind == "call" and node.word == "next")
+
+
 def terms(node: Node) -> tuple[tuple[float, Node], ...]:
     """The parts that a formula adds up, each with its sign: what a reward consists of."""
     if node.kind == "sum" and node.word in "+-" and node.parts:

@@ -101,7 +101,9 @@ class Schema:
         for role in ROLES:
             for column in self.names(role):
                 if column in used:
-                    raise BadInput(f"schema, '{role}': column {column!r} is already '{used[column]}'")
+                    text = f"schema, '{role}': column {column!r} is already '{used[column]}'; take it out of one"
+                    more = f', or write a formula: "1 * {column}"' if role == "reward" else ""
+                    raise BadInput(text + more)
                 used[column] = role
 
     @property

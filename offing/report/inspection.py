@@ -97,7 +97,7 @@ def _units(facts: Facts) -> str:
 
 def _time(clock: Clock) -> str:
     if not clock.dated:
-        return f"{number(clock.first)} to {number(clock.last)}, usual step {number(clock.usual)}"
+        return f"{clock.first:.12g} to {clock.last:.12g}, usual step {number(clock.usual)}"
     first, last = (
         datetime.fromtimestamp(each, UTC).strftime("%Y-%m-%d %H:%M") for each in (clock.first, clock.last)
     )

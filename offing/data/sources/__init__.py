@@ -39,6 +39,14 @@ class Request(NamedTuple):
         return list(self.what) if isinstance(self.what, list) else [Path(str(self.what))]
 
 
+class First(NamedTuple):
+    """The first rows of a table, for a draft of a schema."""
+
+    cells: Mapping[str, Cells]
+    time: str | None  # the column of times, if one is plainly that
+    notes: tuple[str, ...] = ()  # what was assumed on the way
+
+
 class Source(NamedTuple):
     """A format: what it is in words, what it opens, and how it is loaded."""
 
@@ -48,7 +56,7 @@ class Source(NamedTuple):
     suffixes: tuple[str, ...] = ()  # of files that it opens, and of folders of such files
     prefix: str = ""  # of texts that it opens, with the colon
     takes: Callable[[object], bool] | None = None  # whether it opens this value of Python, or this folder
-    cells: Callable[[Request], tuple[Mapping[str, Cells], str | None]] | None = None  # first rows, and the time
+    cells: Callable[[Request], First] | None = None
     whole: bool = False  # a folder is opened as one, not file by file
     extra: str = ""  # that it needs: pip install 'offing[EXTRA]'
 

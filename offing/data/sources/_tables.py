@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...types import BadInput
+from .._cells import MISSING
 from ..columns import table_columns
 from ..dataset import Log
 from ..schema import QUESTION, Schema, complete
-from ..table.cells import Cells
-from . import Request
+from ..table.cells import DATE
+from . import First, Request
 from ._rows import MOST, Batch, Rows, collect
 
 WIDEST = 10_000  # columns
@@ -32,6 +33,7 @@ class Part(NamedTuple):
     fields: pa.Schema
     most: int
     read: Reader
+    notes: tuple[str, ...] = ()  # what was assumed on the way
 
     @property
     def kinds(self) -> dict[str, np.ndarray]:
@@ -61,6 +63,8 @@ def as_bad_input(name: str, work: Callable[[], Any]) -> Any:
 def reason(error: Exception) -> str:
     """Why a file could not be read, in our words."""
     text = (str(error).splitlines() or [type(error).__name__])[0]
+    if "codec can't decode" in text:
+        return "holds bytes that are neither UTF-8 nor Windows-1252; save it as UTF-8"
     if "straddling" in text:
         return "a row is longer than can be read"
     counts = re.search(r"Expected (\d+) columns, got (\d+)", text)
@@ -87,9 +91,9 @@ def read_parts(parts: Sequence[Part], request: Request) -> Log:
 
     def read(roles: tuple[str, ...]) -> Iterator[Batch]:
         columns = [column for role in roles for column in whole.names(role)]
-        for where, _, _, reader in parts:
-            first = 0
-            pieces = as_bad_input(where, lambda reader=reader: reader(columns))
+        for part in parts:
+            where, first = part.name, 0
+            pieces = as_bad_input(where, lambda part=part: part.read(columns))
             while True:
                 piece = as_bad_input(where, lambda pieces=pieces: next(pieces, None))
                 if piece is None:
@@ -100,6 +104,7 @@ def read_parts(parts: Sequence[Part], request: Request) -> Log:
                 yield Batch(batch, where, first)
                 first += piece.num_rows
 
+    notes = [*parts[0].notes, *notes]
     rows = Rows(name, whole.roles, read, min(MOST, sum(part.most for part in parts)), {}, notes)
     log = collect(rows, whole, request.budget, request.seed)
     used = {*whole.names("obs"), *whole.names("action")}
@@ -109,37 +114,68 @@ def read_parts(parts: Sequence[Part], request: Request) -> Log:
     return log._replace(columns=named)
 
 
-SEEN = 50_000  # rows that a draft looks at
+SEEN = 50_000  # rows that a draft looks at,
+CELLS = 2**23  # and cells: of a wide table fewer rows, but never less than
+LEAST = 500
+GLANCE = 100  # cells that show whether a column of texts holds dates
+TIMES = ("time", "timestamp", "date", "datetime", "zeit", "datum", "zeitstempel")
 
 
-def first_cells(parts: Sequence[Part]) -> tuple[dict[str, Cells], str | None]:
+def first_cells(parts: Sequence[Part]) -> First:
     """The cells of a table's first rows, and the column of times, if one is plainly that."""
+    from ._times import UnsureDate
     from ._values import read_cells
 
     part = parts[0]
-    part = part._replace(read=lambda names: _first(part_read(names)))
-    part_read = parts[0].read
+    _kinds(part.fields, part.name)  # refuses a name that is there twice
     fields = [field for field in part.fields if not pa.types.is_nested(field.type)]
-    hints = [f.name for f in fields if pa.types.is_timestamp(f.type) or pa.types.is_date(f.type)]
-    hints += [
-        f.name for f in fields if f.name.lower() in ("time", "timestamp", "date", "datetime", "zeit", "datum")
-    ]
-    names = [field.name for field in fields]
-    for time in dict.fromkeys(hints):
+    most = max(LEAST, min(SEEN, CELLS // max(1, len(fields))))
+    part = part._replace(read=lambda names: _first(parts[0].read(names), most))
+    names, notes = [field.name for field in fields], list(part.notes)
+    for time in _time_hints(part, fields):
         try:
-            return read_cells([part], names, time, None, 2**32), time
-        except BadInput as error:
-            if "time_format" in str(error):
-                raise
-    return read_cells([part], names, None, None, 2**32), None
+            return First(read_cells([part], names, time, None, 2**32), time, tuple(notes))
+        except UnsureDate as error:
+            if not error.forms:
+                notes.append(
+                    f"column {time!r}: {error.example[:40]!r} is no date that is known; if it is the time, "
+                    f'write time = "{time}" and its form as in time_format = "%d.%m.%Y %H:%M"'
+                )
+                continue
+            form, *others = error.forms
+            notes.append(
+                f"time_format: {error.example[:40]!r} may be the day or the month first; which is it? "
+                f'(time_format = "{form}" or time_format = "{others[0]}")'
+            )
+            return First(read_cells([part], names, time, form, 2**32), time, tuple(notes))
+        except BadInput:
+            continue
+    return First(read_cells([part], names, None, None, 2**32), None, tuple(notes))
 
 
-def _first(pieces: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _time_hints(part: Part, fields: Sequence[pa.Field]) -> list[str]:
+    """Columns that may be the time, the likeliest first: by their kind, by their name, by their first cells."""
+    hints = [f.name for f in fields if pa.types.is_timestamp(f.type) or pa.types.is_date(f.type)]
+    hints += [f.name for f in fields if f.name.lower() in TIMES]
+    texts = [f.name for f in fields if not _counts(f.type) and f.name not in hints]
+    piece = as_bad_input(part.name, lambda: next(iter(part.read(texts)), None)) if texts else None
+    if piece is None:
+        return list(dict.fromkeys(hints))
+    for name in texts:
+        column = piece.column(piece.schema.get_field_index(name)).slice(0, GLANCE)
+        words = [str(word).strip() for word in column.to_pylist() if word is not None]
+        words = [word for word in words if word not in MISSING]
+        if words and all(map(DATE.match, words)):
+            hints.append(name)
+    return list(dict.fromkeys(hints))
+
+
+def _first(pieces: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:
     count = 0
     for piece in pieces:
-        yield piece.slice(0, SEEN - count)
+        yield piece.slice(0, most - count)
         count += piece.num_rows
-        if count >= SEEN:
+        if count >= most:
             return
 
 
@@ -162,7 +198,7 @@ def _shaped(
     own = {*schema.names("obs"), *schema.names("action")}
     with naming(request.name):
         log = shaped(cells, schema, request, [name for name in kinds if name not in own])
-    return log._replace(notes=(*reasons, *log.notes))
+    return log._replace(notes=(*parts[0].notes, *reasons, *log.notes))
 
 
 @contextmanager

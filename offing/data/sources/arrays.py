@@ -216,7 +216,7 @@ def _shaped(given: Mapping[str, Any], name: str, schema: Schema) -> Log:
     columns = {key: column for key, column in columns.items() if column.ndim}
     whole, reasons = completed(schema, columns, name)
     cells = {key: cells_of(columns[key], key) for key in needed(whole, columns)}
-    if len({len(cell.array) for cell in cells.values()}) != 1:
+    if len({cell.count for cell in cells.values()}) != 1:
         raise BadInput(f"{name}: columns of different lengths")
     own = {*whole.names("obs"), *whole.names("action")}
     log = shaped(cells, whole, Request(given, name), [key for key in columns if key not in own])

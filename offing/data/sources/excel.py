@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 import pyarrow as pa
 
 from ...types import BadInput
-from . import Request, Source
-from ._tables import Part, first_cells, parts_of, read_parts
+from . import Request, Source, size_of
+from ._packed import zip_content
+from ._tables import WIDEST, Part, first_cells, parts_of, read_parts
 from .frame import part_of
 
-MOST = 64 * 2**20  # bytes of a file
+MOST = 128 * 2**20  # bytes that a file unpacks to
+CELLS = 2**17  # that are Python's at a time, before Arrow has them
 
 
 def opened(path: Path) -> Part:
@@ -20,25 +24,46 @@ def opened(path: Path) -> Part:
         import openpyxl
     except ImportError:
         raise BadInput(f"{path}: Excel files need the extra: pip install 'offing[excel]'") from None
-    if path.stat().st_size > MOST:
-        raise BadInput(f"{path}: larger than {MOST // 2**20} MB; save it as CSV")
+    if (content := zip_content(path)) > MOST:
+        raise BadInput(f"{path}: unpacks to {size_of(content)}, {size_of(MOST)} is the most; save it as CSV")
     book = openpyxl.load_workbook(path, read_only=True, data_only=True)
     try:
         rows = book.worksheets[0].iter_rows(values_only=True)
-        names = [str(cell) for cell in next(rows, ()) if cell is not None]
-        columns = list(
-            zip(*(row[: len(names)] for row in rows if any(cell is not None for cell in row)), strict=False)
-        )
+        names = _names(next(rows, ()), path)
+        full = (_sized(row, len(names)) for row in rows if any(cell is not None for cell in row))
+        parts: list[list[pa.Array]] = [[] for _ in names]
+        while block := list(islice(full, max(1, CELLS // max(1, len(names))))):
+            for part, cells in zip(parts, zip(*block, strict=True), strict=True):
+                part.append(_column(cells))
     finally:
         book.close()
-    if not names or not columns:
+    if not names or not parts[0]:
         raise BadInput(f"{path}: the first sheet is empty")
-    table = pa.table([_column(cells, name, path) for name, cells in zip(names, columns, strict=True)], names=names)
-    return part_of(table, str(path))
+    return part_of(pa.table([_joined(part) for part in parts], names=names), str(path))
 
 
-def _column(cells: tuple[object, ...], name: str, path: Path) -> pa.Array:
-    """A column of one kind; where kinds are mixed, all of it as text."""
+def _names(cells: Sequence[object], path: Path) -> list[str]:
+    """The names in the first row; columns to the right of the last are none of the table's."""
+    names = ["" if cell is None else str(cell).strip() for cell in cells]
+    while names and not names[-1]:
+        names.pop()
+    if len(names) > WIDEST:
+        raise BadInput(f"{path}: {len(names)} columns; {WIDEST} is the most")
+    if "" in names:
+        raise BadInput(
+            f"{path}: column {names.index('') + 1} of the first row has no name; one row of names, a cell for "
+            "each column, was expected, so delete titles and further rows of names above the table"
+        )
+    return names
+
+
+def _sized(row: Sequence[object], width: int) -> Sequence[object]:
+    """As many cells as there are names."""
+    return row[:width] if len(row) >= width else (*row, *(None,) * (width - len(row)))
+
+
+def _column(cells: Sequence[object]) -> pa.Array:
+    """Cells of one kind; where kinds are mixed, all of them as text."""
     try:
         return pa.array(cells)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
@@ -46,6 +71,14 @@ def _column(cells: tuple[object, ...], name: str, path: Path) -> pa.Array:
     if all(cell is None or isinstance(cell, (int, float)) for cell in cells):
         return pa.array([None if cell is None else float(cell) for cell in cells])  # type: ignore[arg-type]
     return pa.array([None if cell is None else str(cell) for cell in cells])
+
+
+def _joined(parts: list[pa.Array]) -> pa.Array:
+    """Pieces of a column as one; read as cells again where they are of several kinds."""
+    kinds = {part.type for part in parts if not pa.types.is_null(part.type)} or {pa.null()}
+    if len(kinds) > 1:
+        return _column([cell for part in parts for cell in part.to_pylist()])
+    return pa.concat_arrays([part.cast(next(iter(kinds))) for part in parts])
 
 
 def _parts(request: Request) -> list[Part]:

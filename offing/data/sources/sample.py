@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from importlib.resources import as_file, files
 from pathlib import Path
 
 from ...types import BadInput
 from ..dataset import Log
-from ..table.cells import Cells
-from . import Request, Source
+from . import First, Request, Source
 from ._tables import first_cells, read_parts
 from ._toml import read_schema
 from .csv import opened
@@ -49,9 +47,9 @@ def _load(request: Request) -> Log:
         return read_parts([opened(folder / f"{request.what}.csv")], request._replace(schema=schema))
 
 
-def _cells(request: Request) -> tuple[Mapping[str, Cells], str | None]:
+def _cells(request: Request) -> First:
     with as_file(FOLDER / f"{request.what}.csv") as path:
-        return first_cells([opened(path)]) if path.is_file() else ({}, None)
+        return first_cells([opened(path)]) if path.is_file() else First({}, None)
 
 
 source = Source(f"an embedded sample ({', '.join(samples())})", _load, cells=_cells, prefix=PREFIX)

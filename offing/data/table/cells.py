@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -11,31 +11,58 @@ import numpy as np
 from ...types import BadInput
 from .._cells import MISSING, word_of
 from ..clock import moments
+from ..expression import Node, columns_in, compute, reach
+from .compact import NEVER, compact, expanded
 
-NEVER = np.iinfo(np.int64).min  # the moment of an empty cell
+BLOCK = 2**16  # rows that a formula is computed over at a time
 COMMA = re.compile(r"-?\d+,\d+")  # a number with a decimal comma
 DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ]|$)|\d\d?[./]\d\d?[./]\d{4}\b")
+NUMBER = r"-?\d[\d.,\s]*"
+PRICED = re.compile(rf"[$€£¥]\s*{NUMBER}|{NUMBER}\s*[$€£¥%]")  # a number with a sign beside it
+MEASURED = re.compile(rf"{NUMBER}\s*[A-Za-z°µ/²³]{{1,6}}")  # or with a unit
+FEW = 20  # different words may well be names, such as 24h and 48h
 YES_NO = (("no", "yes"), ("false", "true"), ("n", "y"), ("off", "on"), ("nein", "ja"), ("non", "oui"), ("f", "t"))
 
 
 class Cells(NamedTuple):
-    """One column: numbers with nan where empty, places in `levels` with -1 where empty, or moments."""
+    """One column: numbers with nan where empty, places in `levels` with -1 where empty, or moments.
+
+    A table of digits would take many times its file as float64, so cells are stored as `compact` made them.
+    """
 
     kind: str  # "number", "word" or "time"
-    array: np.ndarray  # [N]  float64, int32 or int64 (microseconds from 1970)
+    stored: np.ndarray  # [N]
     levels: tuple[str, ...] = ()
     boolean: bool = False  # numbers that the file says are true or false
+    scale: int = 0  # of what is stored as whole numbers, see `compact`; 0: stored as it is
+    zone: str = ""  # of moments, where the file says it; they are counted in UTC then
+
+    @property
+    def count(self) -> int:
+        return len(self.stored)
+
+    @property
+    def array(self) -> np.ndarray:
+        """The cells [N]: float64, places in `levels`, or int64 (microseconds from 1970)."""
+        return self.stored if self.kind == "word" else expanded(self.stored, self.scale, self.kind)
 
     @property
     def empty(self) -> np.ndarray:
         """Which cells hold nothing [N]."""
-        if self.kind == "number":
-            return np.isnan(self.array)
-        return self.array < 0 if self.kind == "word" else self.array == NEVER
+        if self.kind == "word":
+            return self.stored < 0
+        if self.scale:
+            return self.stored == np.iinfo(self.stored.dtype).min
+        return np.isnan(self.stored) if self.kind == "number" else self.stored == NEVER
 
-    def at(self, rows: np.ndarray) -> Cells:
+    def at(self, rows: np.ndarray | slice) -> Cells:
         """The cells of these rows."""
-        return self._replace(array=self.array[rows])
+        return self._replace(stored=self.stored[rows])
+
+    def holding(self, array: np.ndarray) -> Cells:
+        """The same column with other cells."""
+        stored, scale = (array, 0) if self.kind == "word" else compact(array, self.kind)
+        return self._replace(stored=stored, scale=scale)
 
     @property
     def yes_no(self) -> tuple[str, str] | None:
@@ -51,12 +78,14 @@ def refuse_words(cell: Cells, rows: Rows, name: str) -> None:
     """Refuses a column of words that are dates, or numbers but for a few; says of the first what to write."""
     if not cell.levels:
         return
-    at = lambda place: rows.origin[int(np.argmax(cell.array == place))]
+    at = lambda place: rows.origin[int(np.argmax(cell.stored == place))]
     if all(map(DATE.match, cell.levels)):
         raise BadInput(
             f"column {name!r}, row {at(0)}: {cell.levels[0][:40]!r} is a date where a number was expected; write "
             f'time = "{name}" and cyclic = {{hour = 24}} for the clock, or put it into leave_out'
         )
+    if (what := with_sign(cell)) is not None:
+        raise BadInput(f"column {name!r}, row {at(0)}: {what}, or name the column among the categories")
     commas = np.array([COMMA.fullmatch(level) is not None for level in cell.levels])
     plain = np.array([_is_number(level) for level in cell.levels])
     if (commas | plain).mean() <= 0.5:
@@ -79,6 +108,25 @@ def refuse_words(cell: Cells, rows: Rows, name: str) -> None:
     raise BadInput(f"column {name!r}, row {at(place)}: {word[:40]!r} {what}")
 
 
+def with_sign(cell: Cells) -> str | None:
+    """What to do about words that are numbers with a sign or a unit beside them; None if they are not."""
+    forms = (PRICED, MEASURED) if len(cell.levels) > FEW else (PRICED,)
+    share = (
+        np.mean([any(form.fullmatch(level) for form in forms) for level in cell.levels]) if cell.levels else 0.0
+    )
+    if share <= 0.5:
+        return None
+    return (
+        f"{cell.levels[0][:40]!r} is a number with a sign or a unit beside it; write the bare number in every row"
+    )
+
+
+def mostly_numbers(cell: Cells) -> str | None:
+    """The first word of a column that is no number where most are; None if they are not."""
+    odd = [level for level in cell.levels if not (_is_number(level) or COMMA.fullmatch(level))]
+    return odd[0] if odd and len(odd) < 0.5 * len(cell.levels) else None
+
+
 def _is_number(word: str) -> bool:
     try:
         float(word)
@@ -92,8 +140,9 @@ def together(one: Cells, other: Cells) -> tuple[Cells, Cells]:
     if one.kind != "word" or other.kind != "word":
         return one, other
     levels = tuple(dict.fromkeys((*one.levels, *other.levels)))
-    place = np.array([*(levels.index(level) for level in other.levels), -1], np.int32)
-    return one._replace(levels=levels), other._replace(array=place[other.array], levels=levels)
+    places = {level: place for place, level in enumerate(levels)}
+    place = np.array([*(places[level] for level in other.levels), -1], np.int32)
+    return one._replace(levels=levels), other._replace(stored=place[other.stored], levels=levels)
 
 
 def cells_of(array: np.ndarray, name: str) -> Cells:
@@ -150,6 +199,11 @@ class Rows(NamedTuple):
         value = np.array([float(level == pair[1]) for level in cells.levels] + [np.nan])
         return value[cells.array]
 
+    def numbers_at(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """The same of some rows alone."""
+        part = {name: self.cells[name].at(rows)} if name in self.cells else {}
+        return self._replace(cells=part, origin=self.origin[rows]).numbers(name)
+
     def equals(self, name: str, word: str) -> np.ndarray | None:
         """1 where a column holds the word, 0 where another, nan where none; None if it holds numbers."""
         cells = self.column(name, "formula")
@@ -168,9 +222,30 @@ class Rows(NamedTuple):
         following[self.last] = np.nan
         return following
 
+    def computed(self, node: Node, key: str) -> np.ndarray:
+        """What a formula gives in every row [N]."""
+        result = np.empty(self.count)
+        for first, numbers in self.blocks(node, key):
+            result[first : first + BLOCK] = numbers
+        return result
+
+    def blocks(self, node: Node, key: str) -> Iterator[tuple[int, np.ndarray]]:
+        """The same, some rows at a time and the number of the first: each sign of a formula takes a column."""
+        names, ahead = columns_in(node), reach(node)
+        for first in range(0, self.count, BLOCK):
+            rows = slice(first, first + BLOCK + ahead)
+            part = self._replace(
+                cells={name: self.cells[name].at(rows) for name in names if name in self.cells},
+                origin=self.origin[rows],
+                last=self.last[rows],
+            )
+            numbers = np.broadcast_to(compute(node, part, key), (part.count,))
+            yield first, numbers[:BLOCK]
+
     def at(self, rows: np.ndarray) -> Rows:
         """These rows, in their order; where one is missing between two, the run breaks."""
-        whole = np.cumsum(self.last) - self.last  # number of the run
+        whole = np.cumsum(self.last, dtype=np.int32)  # number of the run
+        whole -= self.last
         whole = whole[rows]
         last = np.r_[(whole[1:] != whole[:-1]) | (np.diff(rows) != 1), True] if len(rows) else np.zeros(0, bool)
         cells = {name: cell.at(rows) for name, cell in self.cells.items()}

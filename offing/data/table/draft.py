@@ -14,40 +14,13 @@ import numpy as np
 
 from ..clock import DAY, HOUR
 from ..schema import Schema
-from .cells import Cells, Rows
+from ..sources import First
+from .cells import Cells, Rows, mostly_numbers, with_sign
 from .encode import LEVELS, words_of
+from .hints import Draft, ending_column, fill_empty, mark_exogenous
+from .words import ACTED, EARNED, EPISODES, LADDERS, PLACES, SPENT, UNITS
 
-PLACES = ("site", "plant", "location", "building", "region", "ward", "store", "line", "area", "hall", "country")
-ACTED = ("action", "control", "setting", "mode", "command", "level", "speed", "compressor", "valve", "pump", "fan")
-ACTED += ("heater", "dose", "treatment", "throttle", "power", "order", "bid", "offer", "discount", "campaign")
-UNITS = (
-    "unit",
-    "machine",
-    "patient",
-    "customer",
-    "user",
-    "vehicle",
-    "robot",
-    "turbine",
-    "well",
-    "device",
-    "subject",
-)
-EPISODES = ("episode", "session", "trip", "batch", "run", "visit", "trial", "stay")
-SPENT = ("cost", "costs", "energy_cost", "loss", "penalty", "expense", "expenses", "waste")
-EARNED = ("reward", "profit", "revenue", "income", "earnings", "score", "margin", "sales", "output", "yield")
-LADDERS = (
-    ("low", "mid", "high"),
-    ("low", "medium", "high"),
-    ("off", "on"),
-    ("off", "low", "high"),
-    ("small", "large"),
-)
-LADDERS += (("slow", "fast"), ("off", "low", "mid", "high"), ("low", "high"), ("none", "low", "medium", "high"))
-LEAST = 100  # steps that show what an action changes
 FEW = 0.1  # of the rows: a unit has at least ten
-
-Draft = dict[str, object]  # the schema's keys that are settled so far
 
 
 def _word(name: str) -> str:
@@ -56,10 +29,10 @@ def _word(name: str) -> str:
     return re.sub(r"[\s_-]*(id|no|number|nr)$", "", re.sub(r"[\s-]+", "_", plain)) or plain
 
 
-def draft_table(cells: Mapping[str, Cells], time: str | None) -> tuple[Schema, list[str]]:
+def draft_table(first: First) -> tuple[Schema, list[str]]:
     """A schema for the cells of a table, and a note `key: reason` for each thing that it says or asks."""
+    cells, time, notes = first.cells, first.time, list(first.notes)
     drafted: Draft = {}
-    notes: list[str] = []
     free = [name for name in cells if name != time]
     episode = _episode(cells, notes)
     if time is not None and episode is not None and _shared(cells[episode], cells[time]):
@@ -69,7 +42,9 @@ def draft_table(cells: Mapping[str, Cells], time: str | None) -> tuple[Schema, l
         time = None
     if time is not None:
         drafted["time"] = time
-        notes.append("time: its cells are moments; rows are put in its order, within units")
+        what = "moments" if cells[time].kind == "time" else "numbers, which may be seconds or steps"
+        zone = f" of the zone {cells[time].zone}, counted in UTC" if cells[time].zone else ""
+        notes.append(f"time: its cells are {what}{zone}; rows are put in its order, within units")
     if episode is not None:
         drafted["episode"] = episode
         free.remove(episode)
@@ -79,6 +54,8 @@ def draft_table(cells: Mapping[str, Cells], time: str | None) -> tuple[Schema, l
         free = [name for name in free if name not in unit]
     rows = _rows(cells, time, unit or ((episode,) if episode is not None else ()))
     _rule(rows, drafted, notes)
+    ending = ending_column(rows, free, drafted, notes) if unit or episode is not None else None
+    free = [name for name in free if name != ending]
     action = _action(cells, free, drafted, notes)
     paid = _reward(free, drafted, notes)
     seen = [name for name in free if name not in (action, paid) and _useful(cells[name], name, notes)]
@@ -86,8 +63,8 @@ def draft_table(cells: Mapping[str, Cells], time: str | None) -> tuple[Schema, l
         drafted["obs"] = tuple(seen)
         notes.append("obs: every column that nothing else uses. A guess: leave out what is not known when you act")
     _encodings(cells, seen, drafted, notes)
-    _fills(rows, [*seen, *([action] if action else [])], drafted, notes)
-    _outside(rows, seen, action, drafted, notes)
+    fill_empty(rows, [*seen, *([action] if action else [])], drafted, notes)
+    mark_exogenous(rows, seen, action, drafted, notes)
     return replace(Schema(), **drafted), notes
 
 
@@ -137,7 +114,7 @@ def _unit(cells: Mapping[str, Cells], time: str | None, notes: list[str]) -> tup
 
 def _rows(cells: Mapping[str, Cells], time: str | None, unit: tuple[str, ...]) -> Rows:
     """The rows in order, as far as it is known."""
-    count = len(next(iter(cells.values())).array)
+    count = next(iter(cells.values())).count
     code = np.zeros(count, np.int64)
     for name in unit:
         part = np.unique(cells[name].array, return_inverse=True)[1]
@@ -177,6 +154,8 @@ def _rule(rows: Rows, drafted: Draft, notes: list[str]) -> None:
 
 
 def _action(cells: Mapping[str, Cells], free: list[str], drafted: Draft, notes: list[str]) -> str | None:
+    free = [name for name in free if not _constant(cells[name]) and len(cells[name].levels) <= LEVELS]
+    free = [name for name in free if mostly_numbers(cells[name]) is None]
     ladders = [name for name in free if _ladder(cells[name]) is not None]
     named = [name for name in free if _word(name) in ACTED or name.lower().startswith(("action", "set_"))]
     both = [name for name in named if name in ladders] or named or [n for n in ladders if not cells[n].yes_no]
@@ -220,12 +199,24 @@ def _reward(free: list[str], drafted: Draft, notes: list[str]) -> str | None:
     return None
 
 
+def _constant(cell: Cells) -> bool:
+    """Whether it is empty, or always the same where it is not."""
+    full = cell.stored[~cell.empty]
+    return not len(full) or bool((full == full[0]).all())
+
+
 def _useful(cell: Cells, name: str, notes: list[str]) -> bool:
-    full = cell.array[~cell.empty]
     if cell.kind == "time":
         notes.append(f"column {name!r}: not used; it holds dates")
-    elif not len(full) or (full == full[0]).all():
+    elif _constant(cell):
         notes.append(f"column {name!r}: not used; it is empty or always the same")
+    elif (sign := with_sign(cell)) is not None:
+        notes.append(f"column {name!r}: not used; {sign}")
+    elif (odd := mostly_numbers(cell)) is not None:
+        what = "such as a second row of names, or a mark for an empty cell"
+        notes.append(
+            f"column {name!r}: not used; most cells are numbers, and {odd[:40]!r} is not ({what}); repair it"
+        )
     elif cell.kind == "word" and len(cell.levels) > LEVELS:
         notes.append(f"column {name!r}: not used; {len(cell.levels)} different words")
     else:
@@ -245,54 +236,5 @@ def _encodings(cells: Mapping[str, Cells], seen: list[str], drafted: Draft, note
         notes.append(f"categories: words, which become one number each ({levels})")
 
 
-def _fills(rows: Rows, names: list[str], drafted: Draft, notes: list[str]) -> None:
-    fill = {}
-    for name in names:
-        empty = rows.cells[name].empty
-        if empty.any():
-            edges = np.flatnonzero(np.diff(np.r_[0, empty.astype(np.int8), 0]))
-            fill[name] = f"forward {int((edges[1::2] - edges[::2]).max())}"
-            notes.append(
-                f"fill: {name!r} has {int(empty.sum())} empty cells; is the last one before them good enough?"
-            )
-    if fill:
-        drafted["fill"] = fill
-
-
-def _outside(rows: Rows, seen: list[str], action: str | None, drafted: Draft, notes: list[str]) -> None:
-    """Columns whose next value the action says nothing about, once all that is observed is known."""
-    if action is None or rows.time is None:
-        return
-    act = rows.cells[action]
-    acts = np.eye(len(act.levels) + 1)[act.array][:, :-1] if act.kind == "word" else act.array[:, None]
-    now = [_number(rows.cells[name]) for name in seen]
-    clock = [np.sin(2 * np.pi * (rows.time % DAY) / DAY), np.cos(2 * np.pi * (rows.time % DAY) / DAY)]
-    inside = np.flatnonzero(~rows.last)[:50_000]
-    if len(inside) < LEAST:
-        return
-    base = np.stack([np.ones(rows.count), *now, *(clock if rows.dated else [])], -1)[inside]
-    base = base / np.maximum(np.abs(base).max(0), 1e-9)
-    whole = np.concatenate([base, np.nan_to_num(acts)[inside]], -1)
-    outside = []
-    for name, column in zip(seen, now, strict=True):
-        after = column[inside + 1]
-        left = [after - x @ np.linalg.lstsq(x, after, rcond=None)[0] for x in (base, whole)]
-        plain, known = (float(part @ part) for part in left)
-        if (
-            plain <= 1e-9 * max(float(after @ after), 1.0)
-            or 1 - known / plain < 6 * acts.shape[1] / len(inside) + 5e-4
-        ):
-            outside.append(name)
-    clocks = tuple(cyclic) if isinstance(cyclic := drafted.get("cyclic"), dict) else ()
-    if outside or clocks:
-        drafted["exogenous"] = (*outside, *clocks)
-        notes.append("exogenous: what comes next in them does not depend on the action, as far as a line can tell")
-
-
 def _whole(array: np.ndarray) -> bool:
     return bool((np.isfinite(array) & (array == np.round(array))).all())
-
-
-def _number(cell: Cells) -> np.ndarray:
-    numbers = np.nan_to_num(cell.array.astype(np.float64), posinf=0.0, neginf=0.0)
-    return np.where(np.abs(numbers) < 1e12, numbers, 0.0)  # what is larger is refused when the log is loaded

@@ -11,16 +11,17 @@ from ...types import BadInput
 from ..clock import PARTS
 from ..columns import ActionColumn, Cell, Column
 from ..schema import QUESTION, Schema, listed
-from .cells import Cells, Rows, refuse_words
+from .cells import Cells, Rows, mostly_numbers, refuse_words, with_sign
 
 LEVELS = 100  # words of a category, at most
+LARGEST = 1e12  # amounts that are sure to be taken
 
 
 class Encoded(NamedTuple):
     """One column of the observation and where its numbers come from."""
 
     column: Column
-    numbers: Callable[[], np.ndarray]  # [N] or [N, as many as it becomes]
+    numbers: Callable[[np.ndarray], np.ndarray]  # of these rows [K]: [K] or [K, as many as it becomes]
 
 
 def observation_columns(
@@ -34,15 +35,17 @@ def observation_columns(
             continue
         yield _one(rows, schema, name, stands, name in exogenous, notes)
         if (schema.fill or {}).get(name) == "indicator":
-            empty = rows.cells[f"{name} missing"].array
-            yield Encoded(Column(name, "indicator", exogenous=name in exogenous), lambda empty=empty: empty)
+            empty = rows.cells[f"{name} missing"]
+            column = Column(name, "indicator", exogenous=name in exogenous)
+            yield Encoded(column, lambda at, empty=empty: empty.at(at).array)
     for name, period in cyclic.items():
         yield _cyclic(rows, schema, name, float(period), name in exogenous)
+    begins = np.flatnonzero(np.r_[True, rows.last[:-1]]) if schema.lags or schema.differences else np.zeros(0, int)
     for key, encoding in (("lags", "lag"), ("differences", "difference")):
         for name, most in (getattr(schema, key) or {}).items():
             for lag in range(1, int(most) + 1) if key == "lags" else [int(most)]:
                 column = Column(name, encoding, lag=lag, exogenous=name in exogenous)
-                yield Encoded(column, lambda name=name, lag=lag, e=encoding: _lagged(rows, name, lag, e))
+                yield Encoded(column, _lagged(rows, name, lag, encoding, begins))
     if schema.lags or schema.differences:
         notes.append("lags and differences: before a run's first row, that row stands in")
 
@@ -62,7 +65,7 @@ def _one(
     if cell.kind == "number":
         if name in schema.names("yes_no") and not set(np.unique(cell.array[:100_000])) <= {0.0, 1.0}:
             raise BadInput(f"column {name!r}: holds more than 0 and 1, and the schema says yes_no")
-        return Encoded(Column(name, fill=fill, exogenous=exogenous), lambda: cell.array)
+        return Encoded(Column(name, fill=fill, exogenous=exogenous), lambda at: cell.at(at).array)
     pair = cell.yes_no
     if pair is None and name in schema.names("yes_no"):
         if len(cell.levels) != 2:
@@ -72,7 +75,7 @@ def _one(
         if name not in schema.names("yes_no"):
             notes.append(f"column {name!r}: {pair[1]!r} is 1 and {pair[0]!r} is 0, by its words")
         yes = np.array([float(level == pair[1]) for level in cell.levels] + [np.nan])
-        return Encoded(Column(name, "yes-no", levels=pair, exogenous=exogenous), lambda: yes[cell.array])
+        return Encoded(Column(name, "yes-no", levels=pair, exogenous=exogenous), lambda at: yes[cell.stored[at]])
     refuse_words(cell, rows, name)
     notes.append(f"column {name!r}: {len(cell.levels)} words, one number each")
     return _category(cell, name, name in schema.names("other"), exogenous)
@@ -86,7 +89,8 @@ def _category(cell: Cells, name: str, other: bool, exogenous: bool) -> Encoded:
             "(leave_out), or group them"
         )
     column = Column(name, "category", levels=tuple(map(str, words)), other=other, exogenous=exogenous)
-    return Encoded(column, lambda: np.eye(len(column.names), dtype=np.float32)[codes])
+    each = np.eye(len(column.names), dtype=np.float32)
+    return Encoded(column, lambda at: each[codes[at]])
 
 
 def words_of(cell: Cells) -> tuple[list[str | int | float], np.ndarray]:
@@ -95,16 +99,18 @@ def words_of(cell: Cells) -> tuple[list[str | int | float], np.ndarray]:
         order = np.argsort(np.array(cell.levels, object))
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
-        return [cell.levels[i] for i in order], place[cell.array]
+        return [cell.levels[i] for i in order], place.astype(np.int32)[cell.stored]
     values, codes = np.unique(cell.array, return_inverse=True)
+    codes = codes.astype(np.int32)
     return [int(value) if value.is_integer() else value for value in values.tolist()], codes
 
 
 def _cyclic(rows: Rows, schema: Schema, name: str, period: float, exogenous: bool) -> Encoded:
     if name in rows.cells and rows.cells[name].kind == "number":
-        place, source = rows.cells[name].array, None
+        place, source = (lambda at: rows.cells[name].at(at).array), None
     elif name in PARTS and rows.dated and rows.time is not None:
-        place, source, exogenous = PARTS[name][1](rows.time), schema.time, True
+        time, of = rows.time, PARTS[name][1]
+        place, source, exogenous = (lambda at: of(time[at])), schema.time, True
     else:
         raise BadInput(
             f"schema, 'cyclic': {name!r} is no column of numbers, and cannot be read off the time; "
@@ -113,19 +119,24 @@ def _cyclic(rows: Rows, schema: Schema, name: str, period: float, exogenous: boo
     column = Column(name, "cyclic", period=period, source=source, exogenous=exogenous)
     turn = 2 * np.pi / period
 
-    def numbers() -> np.ndarray:
-        return np.stack([np.sin(turn * place), np.cos(turn * place)], -1)
+    def numbers(at: np.ndarray) -> np.ndarray:
+        angle = turn * place(at)
+        return np.stack([np.sin(angle), np.cos(angle)], -1)
 
     return Encoded(column, numbers)
 
 
-def _lagged(rows: Rows, name: str, lag: int, encoding: str) -> np.ndarray:
-    """A column's value of so many rows before, within its run, or the change since then [N]."""
-    now = rows.numbers(name)
-    place = np.arange(rows.count)
-    first = np.maximum.accumulate(np.where(np.r_[True, rows.last[:-1]], place, 0))
-    before = now[np.maximum(place - lag, first)]
-    return before if encoding == "lag" else now - before
+def _lagged(
+    rows: Rows, name: str, lag: int, encoding: str, begins: np.ndarray
+) -> Callable[[np.ndarray], np.ndarray]:
+    """A column's value of so many rows before, or the change since then; runs begin in the rows `begins`."""
+
+    def numbers(at: np.ndarray) -> np.ndarray:
+        first = begins[np.searchsorted(begins, at, "right") - 1]
+        then = rows.numbers_at(name, np.maximum(at - lag, first))
+        return then if encoding == "lag" else rows.numbers_at(name, at) - then
+
+    return numbers
 
 
 class Acted(NamedTuple):
@@ -156,7 +167,7 @@ def actions_of(rows: Rows, schema: Schema, name: str, notes: list[str]) -> Acted
     if choices > 10_000:
         raise BadInput(f"schema, 'action': {choices} combinations of choices; 10000 is the most")
     index = np.ravel_multi_index(tuple(codes for _, codes in parts), tuple(sizes))
-    return Acted(tuple(column for column, _ in parts), index.astype(np.float64), {"n_actions": choices})
+    return Acted(tuple(column for column, _ in parts), index.astype(np.float32), {"n_actions": choices})
 
 
 def _amounts(cells: dict[str, Cells], schema: Schema) -> Acted:
@@ -167,6 +178,8 @@ def _amounts(cells: dict[str, Cells], schema: Schema) -> Acted:
         if given.shape not in ((), (1,), (len(cells),)):
             raise BadInput(f"schema, 'low' and 'high': {given.size} numbers for {len(cells)} actions")
         edges.append(np.broadcast_to(given, (len(cells),)).astype(float).tolist())
+    if np.abs(numbers).max(initial=0.0) < LARGEST:  # what is beyond is refused as it was written
+        numbers = numbers.astype(np.float32)
     columns = tuple(ActionColumn(column, (low,), (high,)) for column, low, high in zip(cells, *edges, strict=True))
     return Acted(columns, numbers, {})
 
@@ -181,6 +194,13 @@ def _choices(
     choices = (schema.choices or {}).get(name)
     if choices is None and schema.n is not None and len(schema.names("action")) == 1:
         choices = tuple(range(schema.n))
+    if choices is None and (what := with_sign(cell)) is not None:
+        raise BadInput(f"column {name!r}: {what}, or name all of them in choices")
+    if choices is None and (odd := mostly_numbers(cell)) is not None:
+        raise BadInput(
+            f"column {name!r}: {odd[:40]!r} is not a number, and most of its choices are; repair it, or name "
+            "all of them in choices"
+        )
     if choices is None:
         notes.append(f"choices of {name!r}: {listed([str(word) for word in words])}, as found in the log")
         return ActionColumn(name, levels=tuple(words)), codes

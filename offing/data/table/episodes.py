@@ -9,7 +9,7 @@ import numpy as np
 
 from ...types import BadInput
 from ..clock import DAY, HOUR
-from ..expression import compute, parse
+from ..expression import parse
 from ..schema import Schema
 from .cells import Rows
 
@@ -52,7 +52,7 @@ def episodes_of(rows: Rows, schema: Schema, notes: list[str]) -> Episodes:
         first = np.flatnonzero(new)
         place = np.arange(rows.count) - np.repeat(first, np.diff(np.r_[first, rows.count]))
         new |= place % schema.window == 0
-    number = np.cumsum(new) - 1
+    number = np.cumsum(new, dtype=np.int32) - 1
     rules = [key for key in ("episode", "per", "gap", "starts_when", "window") if getattr(schema, key) is not None]
     count = int(number[-1]) + 1 if rows.count else 0
     if rules:
@@ -69,10 +69,7 @@ def _flags(rows: Rows, given: str | None, key: str) -> np.ndarray:
     """Which rows a column of 0 and 1, or a formula, marks [N]."""
     if given is None:
         return np.zeros(rows.count, bool)
-    if given in rows.cells:
-        marks = rows.numbers(given)
-    else:
-        marks = np.broadcast_to(compute(parse(given, key), rows, key), (rows.count,))
+    marks = rows.numbers(given) if given in rows.cells else rows.computed(parse(given, key), key)
     seen = np.where(np.isnan(marks) & rows.last, 0.0, marks)  # what looks ahead cannot say where nothing follows
     bad = np.isnan(seen) | ((seen != 0) & (seen != 1))
     if bad.any():

@@ -10,12 +10,13 @@ import numpy as np
 from ...types import BadInput
 from ..columns import Columns
 from ..dataset import Log
-from ..expression import columns_in, compute, looks_ahead, parse
+from ..expression import columns_in, looks_ahead, parse
+from ..provenance import Provenance
 from ..schema import NEEDED, Schema, complete
 from ..sources import Request, size_of
 from ..sources._order import refuse_interleaved
 from ..sources.arrays import from_arrays
-from .cells import Cells, Rows, together
+from .cells import BLOCK, Cells, Rows, together
 from .encode import Acted, Encoded, actions_of, observation_columns
 from .episodes import Episodes, episodes_of
 from .missing import filled, refuse_empty
@@ -95,7 +96,7 @@ def shaped(cells: dict[str, Cells], schema: Schema, request: Request, others: li
     notes: list[str] = []
     rows = ordered(cells, schema, request.name, notes)
     marks = {
-        f"{name} missing": Cells("number", rows.cells[name].empty.astype(np.float64))
+        f"{name} missing": Cells("number", rows.cells[name].empty.astype(np.int8), scale=1)
         for name, how in (schema.fill or {}).items()
         if how == "indicator" and name in rows.cells
     }
@@ -114,8 +115,7 @@ def shaped(cells: dict[str, Cells], schema: Schema, request: Request, others: li
     if not encoded:
         raise BadInput(f"{request.name}: no column is left for the observation")
     columns = Columns(tuple(part.column for part in encoded), acted.columns, True, tuple(others))
-    given, kept = _arrays(rows, episodes, acted, (encoded, then), schema, request, notes)
-    where = provenance_of(rows, kept, schema)
+    given, where = _arrays(rows, episodes, acted, (encoded, then), schema, request, notes)
     del rows, after, episodes, acted, encoded, then  # what they hold is as large as the log
     log = from_arrays(given, request.name)
     return log._replace(notes=(*notes, *log.notes), columns=columns, provenance=where)
@@ -149,8 +149,8 @@ def _arrays(
     schema: Schema,
     request: Request,
     notes: list[str],
-) -> tuple[dict[str, object], np.ndarray]:
-    """The arrays of a log, rows that something follows on, or that truly end; and which rows those are [K]."""
+) -> tuple[dict[str, object], Provenance]:
+    """The arrays of a log, rows that something follows on, or that truly end; and where those come from."""
     ahead = schema.action_at == "next row"
     action = acted.numbers
     if ahead:
@@ -162,8 +162,15 @@ def _arrays(
     keep = ~rows.last | (episodes.terminated & (not ahead) & (not looks)) | logged
     dropped = int((~keep).sum())
     ended = int((keep & rows.last).sum())
+    if lost := int((episodes.terminated & ~keep).sum()):
+        why = "actions stand in the row after" if ahead else "the reward reads the next row"
+        notes.append(
+            f"terminated: {lost} true ends are lost: {why}, and nothing follows on them; "
+            "their episodes seem cut short"
+        )
     keep = _within(keep, episodes.number, encoded, acted, request, notes)
-    kept = np.flatnonzero(keep)
+    kept = np.flatnonzero(keep).astype(np.int32)
+    del keep
     if len(kept) < 2:
         raise BadInput(
             f"{request.name}: too few rows have their next row in the table; name unit, time and episodes"
@@ -173,7 +180,9 @@ def _arrays(
         text += f"; {dropped} rows that nothing follows on were left out" if dropped else ""
         text += f"; at {ended} true ends the last one stands in" if ended else ""
         notes.append(text)
+    reward = reward[kept]
     _refuse_nan(reward, kept, rows, "reward", str(schema.reward))
+    where = provenance_of(rows, kept, schema)
     obs, next_obs = _observations(rows, encoded, kept)
     if then is not None:
         next_obs = _observations(rows, then, kept)[0]
@@ -183,9 +192,11 @@ def _arrays(
         "obs": obs,
         "next_obs": next_obs,
         "action": action[kept],
-        "reward": np.broadcast_to(reward, (rows.count,))[kept],
+        "reward": reward,
         "terminated": episodes.terminated[kept],
-        "episode": np.unique(episodes.number[kept], return_inverse=True)[1],
+        "episode": np.cumsum(
+            np.diff(episodes.number[kept], prepend=episodes.number[kept[0]]) != 0, dtype=np.int32
+        ),
     }
     given |= {key: getattr(schema, key) for key in ("discount", "starts") if getattr(schema, key) is not None}
     if schema.logp is not None:
@@ -195,7 +206,7 @@ def _arrays(
         given["horizon"] = schema.horizon
     elif schema.horizon is not None:
         given["horizon"] = _horizon(schema.horizon, episodes.number, kept, notes)
-    return given, kept
+    return given, where
 
 
 def _bounds(acted: Acted, schema: Schema) -> dict[str, object]:
@@ -218,11 +229,11 @@ def _reward(rows: Rows, schema: Schema) -> tuple[np.ndarray, bool]:
     if text in rows.cells:
         return rows.numbers(text), False
     node = parse(text, "reward")
-    return np.broadcast_to(compute(node, rows, "reward"), (rows.count,)), looks_ahead(node)
+    return rows.computed(node, "reward"), looks_ahead(node)
 
 
 def _refuse_nan(numbers: np.ndarray, kept: np.ndarray, rows: Rows, key: str, text: str) -> None:
-    bad = ~np.isfinite(np.broadcast_to(numbers, (rows.count,))[kept])
+    bad = ~np.isfinite(numbers)
     if bad.any():
         row = rows.origin[kept[int(bad.argmax())]]
         raise BadInput(f"schema, '{key}', row {row}: {text[:60]!r} gives no finite number there")
@@ -231,17 +242,23 @@ def _refuse_nan(numbers: np.ndarray, kept: np.ndarray, rows: Rows, key: str, tex
 def _observations(rows: Rows, encoded: list[Encoded], kept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Observations of the rows that are kept and of those that follow them, float32 [K, S] each."""
     width = sum(len(part.column.names) for part in encoded)
-    follow = np.where(rows.last[kept], kept, np.minimum(kept + 1, rows.count - 1))
+    following = lambda at: np.where(rows.last[at], at, np.minimum(at + 1, rows.count - 1))
     obs, after = np.empty((len(kept), width), np.float32), np.empty((len(kept), width), np.float32)
     first = 0
     for part in encoded:
-        numbers = part.numbers()
-        numbers = numbers[:, None] if numbers.ndim == 1 else numbers
-        span = slice(first, first + numbers.shape[1])
-        with np.errstate(over="ignore"):  # what is too large for float32 is refused by name
-            obs[:, span], after[:, span] = numbers[kept], numbers[follow]
+        span = slice(first, first + len(part.column.names))
+        for begin in range(0, len(kept), BLOCK):
+            some = slice(begin, begin + BLOCK)
+            for target, source in ((obs, kept[some]), (after, following(kept[some]))):
+                numbers = part.numbers(source)
+                target[some, span] = _as_float32(numbers[:, None] if numbers.ndim == 1 else numbers)
         first = span.stop
     return obs, after
+
+
+def _as_float32(numbers: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):  # what is too large for float32 is refused by name
+        return numbers.astype(np.float32)
 
 
 def _within(

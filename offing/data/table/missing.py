@@ -34,7 +34,7 @@ def filled(rows: Rows, schema: Schema, notes: list[str]) -> tuple[Rows, dict[str
             most = FILLING.fullmatch(how)
             limit = int(most[2]) if most and most[2] else rows.count
             source, done = _before(empty, rows.last, limit)
-            cells[name] = cell._replace(array=cell.array[source])
+            cells[name] = cell.at(source)
             left = f"; {count - done} too far from the last one were not" if done < count else ""
             notes.append(f"column {name!r}: {done} empty cells repeat the last one before them{left}")
         else:
@@ -43,7 +43,7 @@ def filled(rows: Rows, schema: Schema, notes: list[str]) -> tuple[Rows, dict[str
                 raise BadInput(
                     f"schema, 'fill': {name!r} holds words, which have no mean; use forward or drop rows"
                 )
-            cells[name] = cell._replace(array=np.where(empty, stands[name], cell.array))
+            cells[name] = cell.holding(np.where(empty, stands[name], cell.array))
             notes.append(f"column {name!r}: {count} empty cells are the mean, {stands[name]:g}")
     rows = rows._replace(cells=cells)
     return (rows.at(np.flatnonzero(~dropped)) if dropped.any() else rows), stands

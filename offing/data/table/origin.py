@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..expression import compute, parse, terms, text_of
+from ..expression import Node, parse, terms, text_of
 from ..facts import RewardPart
 from ..provenance import Provenance
 from ..schema import Schema
@@ -34,10 +34,10 @@ def _unit_names(rows: Rows, names: tuple[str, ...]) -> tuple[str, ...]:
         return tuple(map(str, range(len(first))))
     cells = [rows.cells[name] for name in names]
     texts = [
-        [cell.levels[cell.array[row]] if cell.kind == "word" else f"{cell.array[row]:g}" for cell in cells]
-        for row in first
+        [cell.levels[code] if cell.kind == "word" else f"{code:g}" for code in cell.at(first).array]
+        for cell in cells
     ]
-    return tuple(" ".join(parts) for parts in texts)
+    return tuple(map(" ".join, zip(*texts, strict=True)))
 
 
 def _parts(rows: Rows, kept: np.ndarray, schema: Schema) -> list[RewardPart]:
@@ -47,8 +47,20 @@ def _parts(rows: Rows, kept: np.ndarray, schema: Schema) -> list[RewardPart]:
         return []
     parts = []
     for sign, node in terms(parse(text, "reward")):
-        numbers = sign * np.broadcast_to(compute(node, rows, "reward"), (rows.count,))[kept]
+        mean, std = _spread(rows, node, kept)
         label = text_of(node)
         label = label[1:-1] if node.kind in ("sum", "compare", "and", "or") else label
-        parts.append(RewardPart(f"-{label}" if sign < 0 else label, float(numbers.mean()), float(numbers.std())))
+        parts.append(RewardPart(f"-{label}" if sign < 0 else label, sign * mean, std))
     return parts
+
+
+def _spread(rows: Rows, node: Node, kept: np.ndarray) -> tuple[float, float]:
+    """Mean and deviation of what a formula gives in the rows that are kept, which are in order."""
+    first, total, squares = None, 0.0, 0.0
+    for begin, numbers in rows.blocks(node, "reward"):
+        some = numbers[kept[slice(*np.searchsorted(kept, [begin, begin + len(numbers)]))] - begin]
+        if len(some):
+            first = float(some[0]) if first is None else first  # what lies near it loses no digits
+            total, squares = total + float((some - first).sum()), squares + float(np.square(some - first).sum())
+    mean = total / len(kept)
+    return (first or 0.0) + mean, max(0.0, squares / len(kept) - mean**2) ** 0.5
