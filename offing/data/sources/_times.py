@@ -60,11 +60,11 @@ def _parsed(column: Any, form: str) -> Any:
 
 def _strict(column: Any, form: str, name: str, where: str) -> Any:
     try:
-        found = _parsed(column, form)
+        times = _parsed(column, form)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
         raise BadInput(f"schema, 'time_format': {form!r} is no form of dates") from None
-    bad = found.is_null().to_numpy(zero_copy_only=False) & column.is_valid().to_numpy(zero_copy_only=False)
+    bad = times.is_null().to_numpy(zero_copy_only=False) & column.is_valid().to_numpy(zero_copy_only=False)
     if bad.any():
         word = column[int(bad.argmax())].as_py()
         raise BadInput(f"{where}, column {name!r}: {word[:40]!r} is no date of the form {form!r}")
-    return found
+    return times

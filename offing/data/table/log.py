@@ -141,6 +141,13 @@ def _in_formulas(schema: Schema, rows: Rows) -> list[str]:
     return [text] if text in rows.cells else list(columns_in(parse(text, "reward")))
 
 
+def _inferred(dropped: int, ended: int) -> str:
+    """What was done for next observations that were not logged."""
+    text = "next_obs not given: the next row's"
+    text += f"; {dropped} rows that nothing follows on were left out" if dropped else ""
+    return text + (f"; at {ended} true ends the last one stands in" if ended else "")
+
+
 def _arrays(
     rows: Rows,
     episodes: Episodes,
@@ -176,10 +183,7 @@ def _arrays(
             f"{request.name}: too few rows have their next row in the table; name unit, time and episodes"
         )
     if then is None:
-        text = "next_obs not given: the next row's"
-        text += f"; {dropped} rows that nothing follows on were left out" if dropped else ""
-        text += f"; at {ended} true ends the last one stands in" if ended else ""
-        notes.append(text)
+        notes.append(_inferred(dropped, ended))
     reward = reward[kept]
     _refuse_nan(reward, kept, rows, "reward", str(schema.reward))
     where = provenance_of(rows, kept, schema)
@@ -198,15 +202,18 @@ def _arrays(
             np.diff(episodes.number[kept], prepend=episodes.number[kept[0]]) != 0, dtype=np.int32
         ),
     }
-    given |= {key: getattr(schema, key) for key in ("discount", "starts") if getattr(schema, key) is not None}
     if schema.logp is not None:
         given["logp"] = rows.numbers(schema.logp)[kept]
-    given |= _bounds(acted, schema)
     if schema.horizon is not None and then is not None:
         given["horizon"] = schema.horizon
     elif schema.horizon is not None:
         given["horizon"] = _horizon(schema.horizon, episodes.number, kept, notes)
-    return given, where
+    return given | _settings(schema) | _bounds(acted, schema), where
+
+
+def _settings(schema: Schema) -> dict[str, object]:
+    """What a schema says of the task itself."""
+    return {key: getattr(schema, key) for key in ("discount", "starts") if getattr(schema, key) is not None}
 
 
 def _bounds(acted: Acted, schema: Schema) -> dict[str, object]:
