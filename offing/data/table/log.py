@@ -141,6 +141,14 @@ def _in_formulas(schema: Schema, rows: Rows) -> list[str]:
     return [text] if text in rows.cells else list(columns_in(parse(text, "reward")))
 
 
+def _lost(ends: int, ahead: bool) -> str:
+    """Why true ends are no part of the log."""
+    why = "actions stand in the row after" if ahead else "the reward reads the next row"
+    return (
+        f"terminated: {ends} true ends are lost: {why}, and nothing follows on them; their episodes seem cut short"
+    )
+
+
 def _inferred(dropped: int, ended: int) -> str:
     """What was done for next observations that were not logged."""
     text = "next_obs not given: the next row's"
@@ -170,11 +178,7 @@ def _arrays(
     dropped = int((~keep).sum())
     ended = int((keep & rows.last).sum())
     if lost := int((episodes.terminated & ~keep).sum()):
-        why = "actions stand in the row after" if ahead else "the reward reads the next row"
-        notes.append(
-            f"terminated: {lost} true ends are lost: {why}, and nothing follows on them; "
-            "their episodes seem cut short"
-        )
+        notes.append(_lost(lost, ahead))
     keep = _within(keep, episodes.number, encoded, acted, request, notes)
     kept = np.flatnonzero(keep).astype(np.int32)
     del keep
