@@ -30,7 +30,7 @@ import offing
 from benchmarks.odd_tables import HEADER, KINDS, MB, SCHEMA, sound
 from offing.data import Log, Schema, load, sketch
 
-FIXED, COLUMN = 64 * MB, 8_000  # see `allowance`
+FIXED, COLUMN = 64 * MB, 12_000  # see `allowance`
 MOST = 12_000 * MB  # that a process may ask for
 LIMIT = 2.0
 
