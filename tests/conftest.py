@@ -11,8 +11,12 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 # not know are fatal, so that one is for the version that knows it.
 os.environ.setdefault(
     "XLA_FLAGS",
-    "--xla_backend_optimization_level=0"
-    + (" --xla_cpu_use_fusion_emitters=false" if version("jaxlib").startswith("0.10.") else ""),
+    "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    + (
+        " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+        if version("jaxlib").startswith("0.10.")
+        else ""
+    ),
 )
 
 import jax

@@ -18,7 +18,7 @@ from offing.posterior.models import ensemble, linear
 from offing.posterior.replay import FEWEST, replay, segments
 from offing.tune import sweep as sweeping
 from offing.tune.choose import Fitter, best, narrow, unseen
-from offing.tune.run import Run
+from offing.tune.run import ALONE, Run
 from offing.types import BadInput, Box, Dataset, Moments, Posterior, Task, Transition
 
 space = ensemble.model.space
@@ -842,3 +842,25 @@ def test_the_less_likely_half_of_the_shapes_is_dropped():
     stuck = replace(able, depth=able.depth + 1, lr=1e-7)
     tuned = narrow(fitter, split, [stuck, able, replace(stuck, prior_scale=1.0), replace(able, prior_scale=1.0)])
     assert [(setting.depth, setting.prior_scale) for setting in tuned] == [(able.depth, 0.0), (able.depth, 1.0)]
+
+
+def test_members_that_are_fitted_in_pairs_are_an_ensemble_like_any_other():
+    data, split = bent(rows=400, noise=0.1), parts([range(150), range(150, 300)], range(300, 400), 400)
+    fitter = Fitter(jax.random.key(2), data, ensemble.model, ready(data))
+    setting = replace(TINY, updates=100, members=5, elites=4, span=3.0)
+    pairs = ensemble.model.parts(setting)
+    assert len(pairs) == 3
+    assert {(pair.members, pair.elites) for pair in pairs} == {(2, 2)}
+    ends = [(pair.lr / pair.span, pair.lr * pair.span) for pair in pairs]  # what members' own rates lie between
+    np.testing.assert_allclose([ends[0][0], ends[-1][1]], [setting.lr / 3, setting.lr * 3])
+    np.testing.assert_allclose([low for low, _ in ends[1:]], [high for _, high in ends[:-1]])
+    fitted = fitter("fit", split, [setting], ALONE)[0]
+    assert fitted.nll.shape == (2, 6)
+    assert fitted.theta.state.floor.shape[0] == 2 * 4
+    first = np.asarray(fitted.theta.state.net[0].weight).reshape(2, 4, -1)
+    apart = np.linalg.norm(first[:, :, None] - first[:, None], axis=-1)
+    assert apart[:, *np.triu_indices(4, 1)].min() > 1e-3  # no two of a fold alike
+    assert (np.sort(fitted.nll, 1)[:, 4] < fitted.nll.max(1)).all()  # the least likely was not kept
+    whole = fit(jax.random.key(2), setting, data, split)
+    joined = ensemble.model.join(setting, [jax.tree.map(np.asarray, whole)])
+    assert same(joined.theta, whole.theta)  # one that was fitted whole stays what it is

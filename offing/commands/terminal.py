@@ -30,7 +30,7 @@ def begin(command: OfALog) -> tuple[Log, Bar]:
     out = command.folder if isinstance(command, ALongRun) else getattr(command, "out", None)
     if out is not None:
         writable(out)
-    bar = Bar(not command.quiet, lines=True)
+    bar = Bar(not command.quiet, lines=True, timings=command.timings)
     root = os.environ.get("MINARI_DATASETS_PATH")
     several = [command.data, *getattr(command, "new", ())]
     source = several if len(several) > 1 else command.data
@@ -81,16 +81,31 @@ def show(
         print(f"{command.folder}: already finished; --fresh runs it again", file=sys.stderr)
     print(*(lines[-last:] if command.quiet else lines), sep="\n", file=stream)
     if command.timings:
-        spent = sorted(bar.spent.items(), key=lambda item: -item[1])
-        parts = ", ".join(f"{name} {seconds:.1f} s" for name, seconds in spent)
-        print(f"timings: {parts or 'nothing was run'}; {bar.seconds:.1f} s in all", file=sys.stderr)
+        print(*timings(bar), sep="\n", file=sys.stderr)
     if command.json:
         print(json.dumps(plain, allow_nan=False))
+
+
+def timings(bar: Bar) -> list[str]:
+    """What each kind of work took, longest first, and last of all what lies between them."""
+    from ..progress import Stage
+
+    stages = sorted(bar.stages.items(), key=lambda item: -item[1].seconds)
+    whole = bar.whole()
+    known = [stage for _, stage in stages]
+    between = Stage(*(all_of - sum(parts) for all_of, *parts in zip(whole, *known, strict=True)))
+    lines = [f"{'timings':16} {'seconds':>8} {'compile':>8} {'run':>8} {'host':>8} {'programs':>9}"]
+    for name, stage in (*stages, ("between", between), ("in all", whole)):
+        parts = f"{stage.seconds:8.1f} {stage.compiling:8.1f} {stage.running:8.1f} {stage.host:8.1f}"
+        lines.append(f"{name:16} {parts} {stage.programs:9.0f}")
+    return lines
 
 
 def keep_programs() -> None:
     """Compiled programs are kept between runs, unless the user says where with JAX's own variable."""
     import jax
 
+    if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.05)  # most are small, and there are many
     if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
         jax.config.update("jax_compilation_cache_dir", str(Path.home() / ".cache" / "offing" / "jax"))

@@ -61,6 +61,7 @@ def fit_folds(key: Key, hypers: Any, data: Dataset, split: Split, ready: Ready, 
 
     def fold(key: Key, rows: Array, size: Array) -> tuple[Theta, Array]:
         common, key = jax.random.split(key)
+        key = jax.random.fold_in(key, jnp.asarray(hypers.block).astype(jnp.uint32))
         at = Fold(rows, size)
         scale = Scale(*moments(x, at), *moments(y, at, ready.targets.amount))
         inside = (x - scale.in_mean) / scale.in_std
@@ -68,7 +69,8 @@ def fit_folds(key: Key, hypers: Any, data: Dataset, split: Split, ready: Ready, 
         led = (jnp.asarray(steps.obs), jnp.asarray(steps.next_obs), jnp.asarray(steps.done))
         inputs = (inside, paid_for(scale, kinds, ready.values, inside, *led))
         known = maps(inputs, target, ready.targets.amount, at, hypers, kinds)
-        pace = paces(jax.random.fold_in(common, 2), hypers.span, hypers.members)
+        key, paced = jax.random.split(key)
+        pace = paces(paced, hypers.span, hypers.members)
 
         def member(key: Key, pace: Array) -> tuple[Theta, Array]:
             k1, k2, k3 = jax.random.split(key, 3)
@@ -81,8 +83,8 @@ def fit_folds(key: Key, hypers: Any, data: Dataset, split: Split, ready: Ready, 
             )
             keys = (k3, jax.random.fold_in(common, 1))
             gains = tuple(gain_of(k) * jnp.sqrt(1 + jnp.square(hypers.prior_scale)) for k in known)
-            paced = replace(hypers, lr=hypers.lr * pace)
-            params, nll = train(keys, paced, (theta, kinds, gains), view, valid, at)
+            mine = replace(hypers, lr=hypers.lr * pace)
+            params, nll = train(keys, mine, (theta, kinds, gains), view, valid, at)
             return put(theta, params), nll
 
         return jax.vmap(member)(jax.random.split(key, hypers.members), pace)

@@ -16,11 +16,12 @@ from ..pil import PIL, evidence, judge
 from ..posterior.models import ensemble
 from ..posterior.replay import Replay, replay
 from ..types import BadInput, Dataset, Fitted, Key, Posterior, Prepared, WorldModel
+from .engine import memory
 from .run import ALONE, Run
 from .sweep import sweep
 
 PLENTY = 50_000  # rows of which a fifth more is no longer worth the time
-PROBED = 2  # members of a fold that say which rate suits a shape, and which shapes suit the log
+PROBED = 2  # members of a fold that say which rate suits a shape, and which shapes suit the log: `ensemble.PAIR`
 NEAR = 0.5  # nats a quantity: a setting that predicts worse than the best by more is no candidate
 
 
@@ -183,7 +184,16 @@ class Fitter(NamedTuple):
         each = worlds * len(data.episode) * (data.steps.obs.shape[1] + 2) * 12
         bare = (self.key, data._replace(starts=np.zeros((0, 1))), parts._replace(held=np.zeros(0)))
         args = jax.device_put((*bare, self.prepared.arrays))
-        return sweep(what, program(self.model, self.prepared.shape), settings, *args, bytes_each=each, run=run)
+        model = self.model
+        alone = lambda setting: [setting]  # elsewhere settings run abreast
+        apart = [(alone if model.parts is None or memory() else model.parts)(setting) for setting in settings]
+        every = [part for parts in apart for part in parts]
+        fitted = iter(sweep(what, program(model, self.prepared.shape), every, *args, bytes_each=each, run=run))
+        ours = [[next(fitted) for _ in parts] for parts in apart]
+        return [
+            one[0] if model.join is None else model.join(setting, one)
+            for setting, one in zip(settings, ours, strict=True)
+        ]
 
 
 @cache

@@ -1,15 +1,14 @@
 """How much more data? The chosen setting, fitted to parts of the log: PIL and interval width against rows.
 
-Parts are nested and made of whole episodes; held-out and validation rows stay what they are. All fits are one
-swept program, since the number of rows is a traced number. Widths are those of the undiscounted return, as they
-are before they are held to what the log's rewards can add up to.
+Parts are nested and made of whole episodes; held-out and validation rows stay what they are. Fits are runs of
+the program that the setting was chosen by, since the number of rows is a traced number. Widths are those of the
+undiscounted return, as they are before they are held to what the log's rewards can add up to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
-from functools import cache
-from typing import Generic, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -18,28 +17,20 @@ from scipy import stats
 from ..data import Log, Split, take
 from ..data.dataset import runs
 from ..pil import PIL, evidence, judge
-from ..types import Dataset, Fitted, H, Key, Policy, Posterior, WorldModel
+from ..types import Dataset, Key, Policy, Posterior
 from ..value.estimate import ValueEstimate
 from ..value.law import Law, Needed, fit, needed
 from ..value.left_out import LeftOut, attempt
 from ..value.many import rolled_all
 from ..value.predictive import Rollouts, estimates, known_of
 from .candidates import pad_starts
-from .choose import PosteriorChoice, calibrated, program
+from .choose import Fitter, PosteriorChoice, calibrated
 from .plans import EVALUATION, EvaluationPlan
 from .run import ALONE, Run
-from .sweep import sweep
 
 SHARES = (0.25, 0.5)  # of the rows, beside all of them; with fewer, nets fail in ways that follow no law
 REPLICATES = 200
 COPIES = 64
-
-
-class Entry(NamedTuple, Generic[H]):
-    """The setting and the rows of one fit: a tree, so that all of them are swept together."""
-
-    setting: H
-    parts: Split
 
 
 class Width(NamedTuple):
@@ -114,14 +105,11 @@ def _fewer(
     run: Run,
 ) -> list[Posterior]:
     """The worlds that each of SHARES of the rows would have given."""
-    data, setting = log.data, choice.points[choice.index]
-    entries = [Entry(setting, thinned(data, parts, share, seed)) for share in SHARES]
-    prepared, model = choice.prepared, choice.model
-    args = jax.device_put((key, data._replace(starts=np.zeros((0, 1))), prepared.arrays))
-    worlds = setting.folds * getattr(setting, "members", 1)
-    each = worlds * len(data.episode) * (data.steps.obs.shape[1] + 2) * 12
-    fitted = sweep("rows", _thinned_program(model, prepared.shape), entries, *args, bytes_each=each, run=run)
-    bare = [model.posterior(each, setting, prepared, data, log.task) for each in fitted]
+    data, setting, model = log.data, choice.points[choice.index], choice.model
+    fitter = Fitter(key, data, model, choice.prepared)
+    fewer = lambda share: fitter("rows", thinned(data, parts, share, seed), [setting], run.part(f"{share}"))[0]
+    fitted = [fewer(share) for share in SHARES]
+    bare = [model.posterior(each, setting, choice.prepared, data, log.task) for each in fitted]
     return [calibrated(choice, world, data, choice.split) for world in bare]
 
 
@@ -137,13 +125,6 @@ def thinned(data: Dataset, parts: Split, share: float, seed: int) -> Split:
         sizes[fold] = max(2, round(share * size))
         train[fold, : sizes[fold]] = np.sort(rows[mixed[: sizes[fold]]])
     return parts._replace(train=train, sizes=sizes, held=np.zeros(0))
-
-
-@cache
-def _thinned_program(model: WorldModel, shape: Hashable) -> Callable[..., Fitted]:
-    """One function per model and shape, so that compiled programs are found again."""
-    fit = program(model, shape)
-    return lambda entry, key, data, arrays: fit(entry.setting, key, data, entry.parts, arrays)
 
 
 def _by_fewer(rollouts: Rollouts, worlds: Posterior, log: Log, loss: PIL, share: float) -> ValueEstimate:

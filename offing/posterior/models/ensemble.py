@@ -21,6 +21,8 @@ the members are exact draws from the conjugate posterior; the tests hold them to
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import jax
@@ -40,6 +42,7 @@ from .._kinds import Kinds, Targets, Values, ending_edges, kinds_of
 from .._tells import past_tells
 from .._world import Chance, Expect, Recall, Sample, Support, Theta, World, natural
 
+PAIR = 2  # members that are fitted at once where settings run one by one
 MARGIN = 0.1  # widths of the log's range by which a state may leave it
 
 
@@ -70,6 +73,7 @@ class Hypers:
     bootstrap: float = 1.0  # 0: all episodes count alike; 1: Bayesian bootstrap over episodes
     jitter: float = 0.0  # target noise, relative to the target's scale
     ridge: float = 0.0  # prior precision of the trained weights
+    block: float = 0.0  # which of the blocks that members are fitted in: its draws are its own
 
 
 def prepare(data: Dataset, task: Task, history: str | None = None) -> Prepared:
@@ -91,6 +95,35 @@ def prepare(data: Dataset, task: Task, history: str | None = None) -> Prepared:
 def fit(key: Key, hypers: Hypers, data: Dataset, split: Split, arrays: Ready, shape: Kinds) -> Fitted:
     """The ensemble for one setting. Pure: `vmap` it over settings, seeds and splits."""
     return fit_folds(key, hypers, _magnitude.read(data, shape.logs, arrays.values.unit), split, arrays, shape)
+
+
+def blocks(setting: Hypers) -> list[Hypers]:
+    """The setting in blocks of PAIR members, each with its part of the members' own rates.
+
+    Whatever its number of members, it then is as many runs of one program.
+    """
+    size = min(PAIR, setting.members)
+    count = -(-setting.members // size)
+    rate = lambda block: setting.lr * setting.span ** ((2 * block + 1) / count - 1)
+    return [
+        replace(setting, members=size, elites=size, lr=rate(b), span=setting.span ** (1 / count), block=float(b))
+        for b in range(count)
+    ]
+
+
+def join(setting: Hypers, fitted: Sequence[Fitted]) -> Fitted:
+    """The ensemble of a setting whose blocks were fitted by themselves: the best of all their members."""
+    nll = np.concatenate([each.nll for each in fitted], 1)  # [F, M]
+    best = np.argsort(np.concatenate([np.sort(each.nll, 1) for each in fitted], 1), 1)[:, : setting.elites]
+    fold = np.arange(len(nll))[:, None]
+
+    def together(*leaves: np.ndarray) -> np.ndarray:
+        every = np.concatenate(
+            [leaf.reshape(len(nll), len(leaf) // len(nll), *leaf.shape[1:]) for leaf in leaves], 1
+        )
+        return every[fold, best].reshape(best.size, *every.shape[2:])
+
+    return Fitted(jax.tree.map(together, *(each.theta for each in fitted)), nll)
 
 
 def posterior(fitted: Fitted, hypers: Hypers, prepared: Prepared, data: Dataset, task: Task) -> Posterior:
@@ -153,6 +186,6 @@ def load(saved: Any, task: Task) -> Posterior:
 
 
 space = _space.space(Hypers)
-model = WorldModel("ensemble", Hypers, space, prepare, fit, posterior, save, load, calibrate)
+model = WorldModel("ensemble", Hypers, space, prepare, fit, posterior, save, load, calibrate, blocks, join)
 
 __all__ = ["Hypers", "Kinds", "Targets", "Values", "fit", "model", "posterior", "prepare"]
