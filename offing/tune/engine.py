@@ -65,6 +65,11 @@ def memory() -> int:
     return 0 if device.platform == "cpu" else (device.memory_stats() or {}).get("bytes_limit", 8 << 30)
 
 
+def cores() -> int:
+    """CPU cores that this process may use, which on a shared machine are fewer than there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def widest(count: int, bytes_each: int = 0) -> int:
     """How many of `count` settings one program should run at once on this device, its memory considered."""
     return fitting(count, bytes_each, memory())
@@ -94,7 +99,7 @@ def _run_here(work: Work, groups: Groups, args: tuple[Any, ...]) -> Coming:
     work_on = program(work, len(args))  # here, since threads that ask a cold cache at once each make their own
     one = lambda chunk: (chunk, chunk.leaves(work_on(chunk.stacked, *args)))
     order = first_first(groups)
-    workers = (os.cpu_count() or 1) if jax.default_backend() == "cpu" else 1
+    workers = cores() if jax.default_backend() == "cpu" else 1
     with ThreadPoolExecutor(workers) as pool:
         for batch in (order[: len(groups)], order[len(groups) :]):  # the first compile; the rest find it done
             yield from _gather([pool.submit(one, chunk) for chunk in batch])
