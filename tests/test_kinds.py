@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from imagined import fitted
 
 from offing import load
 from offing.data import Split
@@ -214,30 +215,55 @@ def test_what_leaves_the_log_is_held_and_said(drawn, mixed):
     support = jax.tree.map(lambda leaf: leaf[0], worlds.theta.support)
     width = np.asarray(support.high - support.low)[:-1]
     inside = jnp.asarray(mixed.steps.obs[:3])
-    held, out, over = supported(support, inside)
+    edges = jax.tree.map(lambda leaf: leaf[0], worlds.theta.values.edges)
+    held, out = supported(support, edges, inside)
     np.testing.assert_array_equal(held, inside)
     assert not out.any()
     beyond = inside.at[1, 6].set(support.high[6] + 0.2 * width[6])
-    held, out, over = supported(support, beyond)
+    held, out = supported(support, edges, beyond)
     assert out.tolist() == [False, True, False]
     assert held[1, 6] == pytest.approx(float(support.high[6] + 0.1 * width[6]), rel=1e-5)
-    free, out, over = supported(support._replace(margin=jnp.asarray(jnp.inf)), beyond)
+    free, out = supported(support._replace(margin=jnp.asarray(jnp.inf)), edges, beyond)
     np.testing.assert_array_equal(free, beyond)
     assert not out.any()
-    assert not over.any()
 
 
-def test_beyond_an_edge_where_episodes_end_a_state_has_ended_and_not_left_the_log():
-    support = Support(
-        jnp.zeros(3), jnp.ones(3), jnp.asarray(0.1), jnp.asarray([[0.0, 0.0], [1.0, 0.0]])
-    )  # the first column ends at its top
+def test_beyond_an_edge_where_episodes_end_a_state_has_not_left_the_log():
+    support = Support(jnp.zeros(3), jnp.ones(3), jnp.asarray(0.1))
+    edges = jnp.asarray([[-jnp.inf, -jnp.inf], [0.97, jnp.inf]])  # the first column ends at its top
     states = jnp.asarray([[0.5, 0.5], [1.5, 0.5], [-0.5, 0.5], [1.5, 1.5], [0.5, 1.5]])
-    held, out, over = supported(support, states)
-    assert over.tolist() == [False, True, False, False, False]
+    held, out = supported(support, edges, states)
     assert out.tolist() == [False, False, True, True, True]
     np.testing.assert_allclose(held[1], [1.1, 0.5])
-    free = supported(support, states, exogenous=(1,))
-    assert free.over.tolist() == [False, True, False, True, False]
+    assert supported(support, edges, states, exogenous=(1,)).out.tolist() == [False, False, True, False, False]
+
+
+def test_ends_lie_at_their_edge_and_not_about_it():
+    """A walk that ends at 1: worlds end it there, and never a little before, where a smooth net would."""
+    rng = np.random.default_rng(0)
+    rows = {name: [] for name in ("obs", "next_obs", "action", "reward", "terminated", "episode")}
+    for episode in range(60):
+        x = 0.0
+        for _ in range(40):
+            push = rng.uniform(-0.05, 0.1)
+            after = x + push
+            for name, value in zip(rows, ([x], [after], [push], after > 1, after > 1, episode), strict=True):
+                rows[name].append(value)
+            x = after
+            if after > 1:
+                break
+    log = load({name: np.asarray(column, np.float32) for name, column in rows.items()} | {"horizon": 40})
+    worlds = fitted(ensemble.model, jax.random.key(0), HYPERS, log.data, log.task)
+    low, high = np.asarray(worlds.theta.values.edges)[0][:, 0]
+    assert low == -np.inf
+    assert abs(high - 1) < 0.02
+    near = jnp.asarray([[0.9], [0.97], [high - 0.01], [high + 0.01], [1.05]])
+    theta = jax.tree.map(lambda leaf: leaf[0], worlds.theta)
+    world = worlds.moments.world
+    x = world.enter(theta, (), near - 0.05, jnp.full((5, 1), 0.05))
+    chance = jax.nn.sigmoid(world.ending(theta, x, near))
+    assert (chance[:3] < 0.02).all()
+    assert (chance[3:] > 0.99).all()
 
 
 def test_edges_at_which_episodes_end_are_seen_and_others_are_not():
@@ -250,11 +276,13 @@ def test_edges_at_which_episodes_end_are_seen_and_others_are_not():
         {"obs": obs, "next_obs": after, "action": rng.normal(size=(400, 1)), "reward": np.zeros(400)}
         | {"terminated": goal, "truncated": np.arange(400) % 10 == 9, "action_low": -3.0, "action_high": 3.0}
     )
-    assert ending_edges(log.data).tolist() == [[0, 0], [1, 0]]
+    edges = ending_edges(log.data)
+    assert np.isinf(edges).tolist() == [[True, True], [False, True]]
+    assert edges[1, 0] == pytest.approx(0.95, abs=0.02)
     none = log.data._replace(steps=log.data.steps._replace(done=np.zeros(400, np.float32)))
-    assert not ending_edges(none).any()
+    assert np.isinf(ending_edges(none)).all()
     every = log.data._replace(steps=log.data.steps._replace(done=np.ones(400, np.float32)))
-    assert not ending_edges(every).any()  # episodes of one step end anywhere
+    assert np.isinf(ending_edges(every)).all()  # episodes of one step end anywhere
 
 
 # ---- ends

@@ -1,1 +1,1 @@
-"""Eighteen true tasks to learn from, half of them sealed; `python -m experiments.suite` runs them."""
+"""Twenty-two true tasks, nine of them sealed; `python -m experiments.suite` runs them."""

@@ -28,11 +28,11 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m experiments.suite", description="Eighteen tasks, half sealed."
+        prog="python -m experiments.suite", description="Twenty-two tasks, nine of them sealed."
     )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("tasks", help="every task: its half, kinds, columns, actions, horizon")
-    commands.add_parser("train", help="make the pools of policies anew, in the true tasks (two minutes)")
+    commands.add_parser("train", help="make the pools of policies that are missing, in the true tasks")
     runs = commands.add_parser("run", help="run the product on logs of one half; goes on where it was stopped")
     runs.add_argument("--half", choices=HALVES, required=True)
     runs.add_argument("--tasks", nargs="+", help="of that half (default: all)")

@@ -67,9 +67,11 @@ def made(task: Task, seed: int = 0) -> dict[str, np.ndarray]:
 
 
 def make(path: Path = WEIGHTS) -> None:
-    """Makes every pool anew and writes them to one file."""
-    kept = {}
+    """Makes the pools that are not there yet, and writes all of them to one file."""
+    kept = dict(np.load(path)) if path.exists() else {}
     for task in EVERY:
+        if f"{task.name}/order" in kept:
+            continue
         pool = made(task)
         kept |= {f"{task.name}/{name}": array for name, array in pool.items()}
         ranked = zip(pool["order"], pool["earned"], strict=True)

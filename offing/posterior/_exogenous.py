@@ -32,7 +32,10 @@ LEVEL = 0.05  # probability that chance is taken for an effect on a column
 MATERIAL = 0.01  # share of a column's variance that trees must win by it
 LATELY = (5, 20)  # steps over which what was done before is averaged
 NARROW = 24  # columns; of more of them only those named count: what boosted trees would say takes too long
+SLIGHT = 2e-4  # share of a column's variance: what moves less of it is nothing, however sure it is
 EPISODES = 10  # in either half, at least
+RARELY = 0.02  # share of rows in which a column must change, or in none
+PIECE = 10  # steps of a piece of an episode, where episodes are few
 LEAST = 8  # hidden units that are kept for such columns, at least
 
 
@@ -48,19 +51,27 @@ def untouched(data: Dataset, named: Sequence[int] = ()) -> tuple[int, ...]:
     rows, steps = data.rows, data.steps
     episode = np.asarray(data.episode)[:rows]
     units = runs(episode) if episode[0] >= 0 else [np.array([i]) for i in range(rows)]
+    if len(units) < 2 * EPISODES:  # few and long: pieces of them are as good as unrelated
+        pieces = -(-4 * EPISODES // len(units))
+        units = [part for unit in units for part in np.array_split(unit, pieces) if len(part) >= PIECE]
     if len(units) < 2 * EPISODES or steps.obs.shape[1] > NARROW:
         return tuple(sorted(named))
     order = np.random.default_rng(0).permutation(len(units))
     parts = [np.concatenate([units[i] for i in order[part::2]])[: MOST // 2] for part in (0, 1)]
     chosen, half = np.concatenate(parts), np.repeat([0, 1], [len(part) for part in parts])
-    whose = np.unique(episode[chosen], return_inverse=True)[1] if episode[0] >= 0 else np.arange(len(chosen))
+    unit_of = np.zeros(rows, np.int64)
+    for number, unit in enumerate(units):
+        unit_of[unit] = number
+    whose = np.unique(unit_of[chosen], return_inverse=True)[1]
     taken = lambda leaf: np.asarray(leaf)[chosen].astype(np.float64)
     x, y = _scaled(taken(steps.obs)), _scaled(taken(steps.next_obs) - taken(steps.obs))
     action, marked = _scaled(taken(steps.action)), np.isin(np.arange(x.shape[1]), named)
     amounts = [a for a in range(action.shape[1]) if len(np.unique(action[:, a])) > 2]  # a choice is its own square
     acts = np.concatenate([action, np.square(action[:, amounts]), _scaled(before(data)[chosen])], 1)
     test = Test(half, whose)
-    free = test.unrelated(x, acts, y, products=action.shape[1]) | marked
+    moved = np.mean(taken(steps.next_obs) != taken(steps.obs), 0)
+    known = (moved >= RARELY) | (moved == 0)  # of what hardly ever changes nobody knows what changes it
+    free = test.unrelated(x, acts, y, products=action.shape[1]) & known | marked
     while not free.all() and free.any():
         kept = test.unrelated(x[:, free], x[:, ~free], y[:, free]) | marked[free]
         if kept.all():
@@ -115,8 +126,8 @@ class Test(NamedTuple):
         mine = mine[:, np.square(mine).mean(0) > 1e-6]  # what follows from x tells nothing beside it
         if not mine.shape[1]:
             return np.zeros(y.shape[1], bool)  # actions that follow from the state: nobody knows
-        strength = [np.abs(self._strength(mine * rest[:, [d]])).max() for d in range(y.shape[1])]
-        plain = np.array(strength) < stats.norm.ppf(1 - LEVEL / (2 * mine.shape[1]))
+        sure = float(stats.norm.ppf(1 - LEVEL / (2 * mine.shape[1])))
+        plain = np.array([not np.any(self._moves(mine, rest[:, d], sure)) for d in range(y.shape[1])])
         return plain & ~self.helps(x, by, y, plain)
 
     def helps(self, x: np.ndarray, by: np.ndarray, y: np.ndarray, which: np.ndarray) -> np.ndarray:
@@ -130,6 +141,13 @@ class Test(NamedTuple):
             gain = alone - both
             seen[which] = (self._strength(gain) > stats.norm.ppf(1 - LEVEL)) & (gain.mean(0) > MATERIAL)
         return seen
+
+    def _moves(self, by: np.ndarray, rest: np.ndarray, sure: float) -> np.ndarray:
+        """Which of `by` [N, K] go with what is left of a column, surely and by more than a trifle."""
+        share = np.square((by * rest[:, None]).mean(0)) / np.square(by).mean(
+            0
+        )  # of the column's variance, which is 1
+        return (np.abs(self._strength(by * rest[:, None])) > sure) & (share > SLIGHT)
 
     def _strength(self, score: np.ndarray) -> np.ndarray:
         """Means of `score` [N, K], in standard errors over episodes."""

@@ -34,7 +34,7 @@ class Rows(NamedTuple):
     targets: Targets
     unit: Array  # [N]  episodes, which the bootstrap weighs
     after: Array  # [N, S]
-    done: Array  # [N]
+    done: Array  # [N]  where it ended short of any edge at which episodes end
 
 
 class View(NamedTuple):
@@ -57,7 +57,8 @@ def fit_folds(key: Key, hypers: Any, data: Dataset, split: Split, ready: Ready, 
     x = jnp.concatenate([steps.obs, steps.action, ready.past], -1)  # [N, X]
     y = jnp.concatenate([steps.next_obs - steps.obs, steps.reward[:, None]], -1)  # [N, S + 1]
     unit = jnp.where(data.episode >= 0, data.episode, jnp.arange(x.shape[0]))  # what the bootstrap weighs
-    every = Rows(ready.targets, unit, jnp.asarray(steps.next_obs), jnp.asarray(steps.done))
+    others = jnp.where(ready.values.beyond(jnp.asarray(steps.next_obs)), 0.0, jnp.asarray(steps.done))
+    every = Rows(ready.targets, unit, jnp.asarray(steps.next_obs), others)
 
     def fold(key: Key, rows: Array, size: Array) -> tuple[Theta, Array]:
         common, key = jax.random.split(key)

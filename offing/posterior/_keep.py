@@ -82,7 +82,11 @@ def _blank(rest: dict[str, Any], kinds: Kinds) -> Theta:
     zeros = jnp.zeros
     linear = lambda i, o: Known(Layer(zeros((o, i)), zeros(o)), zeros(o))
     values = Values(
-        zeros((2, width)), zeros(len(kinds.gates)), zeros((len(kinds.choices), _most(kinds))), zeros(width)
+        zeros((2, width)),
+        zeros(len(kinds.gates)),
+        zeros((len(kinds.choices), _most(kinds))),
+        zeros(width),
+        zeros((2, width)),
     )
     remembers = kinds.history == EPISODE
     step = _history.Innovate(
@@ -102,9 +106,7 @@ def _blank(rest: dict[str, Any], kinds: Kinds) -> Theta:
     chance = Chance(
         zeros((table, width + 1)), zeros((table, ways)), zeros((table, ways)), zeros(width + 1), zeros(())
     )
-    theta = theta._replace(
-        chance=chance, support=Support(zeros(width + 1), zeros(width + 1), zeros(()), zeros((2, width)))
-    )
+    theta = theta._replace(chance=chance, support=Support(zeros(width + 1), zeros(width + 1), zeros(())))
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (rest["members"], *leaf.shape)), theta)
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax.numpy as jnp
 import numpy as np
 
 from ..types import Array, Dataset
@@ -90,6 +91,11 @@ class Values(NamedTuple):
     usual: np.ndarray | Array  # [G]  the usual value of each gate; of one that stays, unused
     levels: np.ndarray | Array  # [C, K]  values of each choice, the last repeated
     unit: np.ndarray | Array  # [S]  of columns that are read by their logarithm; 1 for all others
+    edges: np.ndarray | Array  # [2, S]  beyond which episodes have ended, infinite where there is none
+
+    def beyond(self, state: Array) -> Array:
+        """Whether states [..., S] lie beyond an edge at which episodes end [...]."""
+        return jnp.any((state < self.edges[0]) | (state > self.edges[1]), -1)
 
 
 class Targets(NamedTuple):
@@ -152,6 +158,7 @@ def kinds_of(
         np.asarray(usual, np.float32),
         np.asarray(padded, np.float32).reshape(len(levels), most),
         np.ones(width, np.float32) if unit is None else np.asarray(unit, np.float32),
+        ending_edges(data),
     )
     return kinds, values, targets(kinds, values, obs, np.concatenate([after, reward[:, None]], 1))
 
@@ -218,17 +225,23 @@ def stops(after: np.ndarray) -> np.ndarray:
 
 
 def ending_edges(data: Dataset) -> np.ndarray:
-    """At which edges of the log's range episodes end [2, S], low and high: 1 or 0.
+    """Beyond which values of each column episodes end [2, S], low and high; infinite where none is seen to.
 
     Beyond any row after which an episode went on there are rows after which it ended: more than would be there by
     chance, and a good part of all ends. A column that is merely large when something else ends an episode, as a
-    speed is, has few of them there.
+    speed is, has few of them there. The edge lies halfway between the last row on one side and the first on the
+    other.
     """
     rows = data.rows
     after, done = np.asarray(data.steps.next_obs)[:rows], np.asarray(data.steps.done)[:rows] > 0
+    edges = np.stack([np.full(after.shape[1], -np.inf), np.full(after.shape[1], np.inf)]).astype(np.float32)
     if done.all() or not done.any():
-        return np.zeros((2, after.shape[1]), np.float32)
+        return edges
     least = max(TIES, np.log(BY_CHANCE) / np.log(done.mean()), OWN_ENDS * done.sum())
-    low, high = after[~done].min(0), after[~done].max(0)
-    beyond = np.stack([np.sum(after[done] < low, 0), np.sum(after[done] > high, 0)])
-    return (beyond >= least).astype(np.float32)
+    for side, sign in enumerate((-1.0, 1.0)):
+        went_on, ended = sign * after[~done], sign * after[done]
+        last = went_on.max(0)
+        first = np.where(ended > last, ended, np.inf).min(0)
+        seen = np.sum(ended > last, 0) >= least
+        edges[side] = np.where(seen, sign * (last + first) / 2, edges[side])
+    return edges

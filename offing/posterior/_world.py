@@ -36,6 +36,7 @@ from ._known import Scale
 
 SLACK = 0.01  # of the largest reward: clipping by less than this is not worth a mention
 SURE = 0.01  # least scale of the logits of ends: the likelier is certain
+CERTAIN = 30.0  # logit of an end beyond an edge at which episodes end
 
 
 class Net(NamedTuple):
@@ -67,7 +68,6 @@ class Support(NamedTuple):
     low: Array  # [S + 1]  of observations and rewards
     high: Array
     margin: Array  # []  widths of that range by which a state may leave it
-    ends: Array  # [2, S]  1 where the log's own range ends because episodes do: a limit, or a goal
 
 
 class Theta(NamedTuple):
@@ -147,8 +147,12 @@ class World:
         return heads(theta.reward, self.kinds.of_reward(), x, self.activation, centre, unit)
 
     def ending(self, theta: Theta, x: Array, after: Array) -> Array:
-        """Logit that the step ended the episode, from the step and from where it led."""
-        return mlp(theta.ends, leads_to(theta.scale, x, after), "silu")[..., 0]
+        """Logit that the step ended the episode, from the step and from where it led.
+
+        Beyond an edge at which episodes end they have; the net knows of other ends only.
+        """
+        others = mlp(theta.ends, leads_to(theta.scale, x, after), "silu")[..., 0]
+        return jnp.where(theta.values.beyond(after), CERTAIN, others)
 
 
 def paid_for(
@@ -201,11 +205,12 @@ class Sample:
             jnp.clip(obs + state.mean + chance, *theta.values.walls),
             obs,
         )
-        held = supported(theta.support, drawn(state.std * z[..., :-1])).held
-        out, over = supported(theta.support, drawn(jnp.zeros(())), kinds.exogenous)[1:]
+        edges = theta.values.edges
+        held = supported(theta.support, edges, drawn(state.std * z[..., :-1])).held
+        out = supported(theta.support, edges, drawn(jnp.zeros(())), kinds.exogenous).out
         next_obs = world.write(theta, held)
         held = world.read(theta, next_obs)
-        ended = self._ended(k3, theta, x, (seen, next_obs), action, held) | ((out | over) & self.terminates)
+        ended = self._ended(k3, theta, x, (seen, next_obs), action, held) | (out & self.terminates)
         reward, clipped = self._reward(theta, x, obs, held, ended, z[..., -1:], u[..., block.ways :])
         reward = jnp.where(out, theta.support.low[-1], reward)
         if isinstance(memory, Memory) and isinstance(theta.innovate, Innovate):
@@ -265,23 +270,20 @@ class Supported(NamedTuple):
 
     held: Array  # [..., S]  the state, held to it
     out: Array  # [...]  whether it had to be
-    over: Array  # [...]  whether it left where episodes of the log ended, and nowhere else: it is then at an end
 
 
-def supported(support: Support, state: Array, exogenous: tuple[int, ...] = ()) -> Supported:
+def supported(support: Support, edges: Array, state: Array, exogenous: tuple[int, ...] = ()) -> Supported:
     """The state against what the log supports.
 
     Columns that no action changes go where they would have gone anyway: a policy that is there when they leave the
-    log's range has not left the log.
+    log's range has not left the log. Nor has one that leaves it beyond `edges` [2, S], where episodes end.
     """
     low, high = support.low[:-1], support.high[:-1]
     margin = jnp.where(jnp.isinf(support.margin), jnp.inf, support.margin * (high - low))
     held = jnp.clip(state, low - margin, high + margin)
     counts = ~np.isin(np.arange(low.shape[-1]), exogenous)
-    below, above = (held > state) & counts, (held < state) & counts
-    left = jnp.any(below | above, -1)
-    lost = jnp.any((below & (support.ends[0] == 0)) | (above & (support.ends[1] == 0)), -1)
-    return Supported(held, lost, left & ~lost)
+    lost = ((held > state) & jnp.isinf(edges[0])) | ((held < state) & jnp.isinf(edges[1]))
+    return Supported(held, jnp.any(lost & counts, -1))
 
 
 # ---- moments

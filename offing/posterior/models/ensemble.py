@@ -38,7 +38,7 @@ from .._exogenous import untouched
 from .._fit import fit_folds
 from .._history import EPISODE, NONE
 from .._init import Ready
-from .._kinds import Kinds, Targets, Values, ending_edges, kinds_of
+from .._kinds import Kinds, Targets, Values, kinds_of
 from .._tells import past_tells
 from .._world import Chance, Expect, Recall, Sample, Support, Theta, World, natural
 
@@ -147,7 +147,7 @@ def posterior(fitted: Fitted, hypers: Hypers, prepared: Prepared, data: Dataset,
     )
     theta = theta._replace(
         chance=jax.tree.map(every, none),
-        support=jax.tree.map(every, Support(*within, np.asarray(MARGIN, np.float32), ending_edges(data))),
+        support=jax.tree.map(every, Support(*within, np.asarray(MARGIN, np.float32))),
     )
     return assemble(theta, World(hypers.activation, kinds), data.starts, low, high, task, hypers.folds)
 
