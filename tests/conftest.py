@@ -28,3 +28,22 @@ def _forget():
     """Programs of one file are of no use to the next: without this a worker grows to several gigabytes."""
     yield
     jax.clear_caches()
+
+
+# Files of the longest runs begin first: the last ones to begin leave a core idle otherwise.
+LONGEST = (
+    "test_evaluate", "test_commands", "test_docs", "test_torel", "test_controls", "test_unseen", "test_health",
+    "test_posterior", "test_own_table", "test_properties", "test_models", "test_kinds", "test_exogenous",
+    "test_candidates", "test_pil", "test_planner", "test_damaged", "test_tables", "test_experiments",
+    "test_registry", "test_systems", "test_foreign", "test_inspect", "test_play",
+)  # fmt: skip
+# Whole runs of what other files test part by part: to trace their lines too takes a fifth of their time.
+WHOLE = ("test_unseen", "test_own_table", "test_controls", "test_health", "test_experiments")
+
+
+def pytest_collection_modifyitems(items):
+    place = {name: i for i, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(place)))
+    for item in items:
+        if item.path.stem in WHOLE:
+            item.add_marker(pytest.mark.no_cover)

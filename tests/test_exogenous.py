@@ -81,8 +81,8 @@ def test_what_is_named_is_taken_as_named_whatever_the_log_says():
 
 
 def test_noise_is_not_mistaken_for_an_effect_too_often():
-    seen = [c for seed in range(6) for c in untouched(shop(rows=1_200, seed=seed).data)]
-    assert seen.count(1) >= 3
+    seen = [c for seed in range(4) for c in untouched(shop(rows=1_200, seed=seed).data)]
+    assert seen.count(1) >= 2
     assert seen.count(0) == 0
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from offing.data import Schema, load
 from offing.types import BadInput
 
-MANY = settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+MANY = settings(max_examples=250, deadline=None, suppress_health_check=list(HealthCheck), database=None)
 NUMBER = st.floats(-1e6, 1e6, width=32).map(lambda x: x + 0.0)
 ODD = st.sampled_from([np.nan, np.inf, -np.inf, 1e30, -1e30, 2.0**70])
 
