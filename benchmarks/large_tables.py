@@ -24,6 +24,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 import offing
@@ -57,8 +58,13 @@ def attempted(work: Callable[[], Any]) -> tuple[str, int]:
         result = work()
     except offing.BadInput as error:
         return str(error), 0
-    size = sum(leaf.nbytes for leaf in result.data.steps) if isinstance(result, Log) else 0
-    return "", size
+    return "", _bytes(result) if isinstance(result, Log) else 0
+
+
+def _bytes(log: Log) -> int:
+    """Of what a log holds: its rows, whose episodes they are, and their times."""
+    leaves = [*log.data.steps, log.data.episode, log.provenance.time if log.provenance else None]
+    return sum(leaf.nbytes for leaf in leaves if isinstance(leaf, np.ndarray))
 
 
 def measured(path: Path, schema: Schema, what: str) -> dict[str, Any]:

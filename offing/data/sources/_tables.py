@@ -162,12 +162,22 @@ def _time_hints(part: Part, fields: Sequence[pa.Field]) -> list[str]:
     if piece is None:
         return list(dict.fromkeys(hints))
     for name in texts:
-        column = piece.column(piece.schema.get_field_index(name)).slice(0, GLANCE)
-        words = [str(word).strip() for word in column.to_pylist() if word is not None]
-        words = [word for word in words if word not in MISSING]
-        if words and all(map(DATE.match, words)):
+        if _dates(piece.column(piece.schema.get_field_index(name)).slice(0, GLANCE)):
             hints.append(name)
     return list(dict.fromkeys(hints))
+
+
+def _dates(column: Any) -> bool:
+    """Whether all words of a column look like dates; one after the other, since a word may be long."""
+    some = False
+    for cell in column:
+        word = str(cell.as_py()).strip() if cell.is_valid else None
+        if word is None or word in MISSING:
+            continue
+        if not DATE.match(word):
+            return False
+        some = True
+    return some
 
 
 def _first(pieces: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.RecordBatch]:

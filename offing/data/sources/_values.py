@@ -155,6 +155,7 @@ def read_cells(
                     as_bad_input(part.name, lambda name=name, pieces=pieces: columns[name].add(_one(pieces, name)))
     if any(not column.pieces for column in columns.values()):
         raise BadInput(f"{parts[0].name}: the log is empty")
+    pa.default_memory_pool().release_unused()  # else Arrow keeps what its last block took, while the log is made
     return {name: column.cells() for name, column in columns.items()}
 
 

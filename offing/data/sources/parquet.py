@@ -43,7 +43,7 @@ def opened(path: Path) -> Part:
         with pq.ParquetFile(
             path, page_checksum_verification=True, pre_buffer=False, read_dictionary=words, buffer_size=BUFFER
         ) as file:
-            yield from file.iter_batches(batch_size=BATCH, columns=names)
+            yield from file.iter_batches(batch_size=BATCH, columns=names, use_threads=False)
 
     return Part(str(path), fields, most, read)
 

@@ -190,21 +190,20 @@ def _arrays(
         notes.append(_inferred(dropped, ended))
     reward = reward[kept]
     _refuse_nan(reward, kept, rows, "reward", str(schema.reward))
+    reward, action, number = _short(reward), _short(action[kept]), episodes.number[kept]
     where = provenance_of(rows, kept, schema)
     obs, next_obs = _observations(rows, encoded, kept)
     if then is not None:
         next_obs = _observations(rows, then, kept)[0]
     elif schema.time is None and schema.step is None:
-        refuse_interleaved(obs, episodes.number[kept], schema, request.name)
+        refuse_interleaved(obs, number, schema, request.name)
     given: dict[str, object] = {
         "obs": obs,
         "next_obs": next_obs,
-        "action": action[kept],
+        "action": action,
         "reward": reward,
         "terminated": episodes.terminated[kept],
-        "episode": np.cumsum(
-            np.diff(episodes.number[kept], prepend=episodes.number[kept[0]]) != 0, dtype=np.int32
-        ),
+        "episode": np.cumsum(np.r_[False, number[1:] != number[:-1]], dtype=np.int32),
     }
     if schema.logp is not None:
         given["logp"] = rows.numbers(schema.logp)[kept]
@@ -265,6 +264,11 @@ def _observations(rows: Rows, encoded: list[Encoded], kept: np.ndarray) -> tuple
                 target[some, span] = _as_float32(numbers[:, None] if numbers.ndim == 1 else numbers)
         first = span.stop
     return obs, after
+
+
+def _short(numbers: np.ndarray) -> np.ndarray:
+    """Amounts as float32, which is what a log holds; whole numbers as they are."""
+    return _as_float32(numbers) if numbers.dtype.kind == "f" else numbers
 
 
 def _as_float32(numbers: np.ndarray) -> np.ndarray:
