@@ -101,7 +101,7 @@ def calibration(worlds: ChosenWorlds) -> str:
         axes.plot(line, line, color=GREEN, linewidth=1, linestyle=(0, (4, 2)))
         axes.scatter(*points.T, s=30, facecolors="none", edgecolors=BLUE, linewidths=1.4)
         axes.scatter(*points[[chosen]].T, s=80, color=ORANGE, marker="D", zorder=3)
-        axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), aspect="equal")
+        axes.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high))
         axes.set(xlabel="E, error on held-out rows", ylabel="V, spread between the worlds")
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_formatter(FuncFormatter(lambda x, _: number(x)))
