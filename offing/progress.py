@@ -95,7 +95,6 @@ class Bar:
         self.bar = Progress(console=console, transient=True) if able else None
         self.lines = show and lines and not able
         self.tasks: dict[str, TaskID] = {}
-        self.began = time.perf_counter()
         self.stages: dict[str, Stage] = {}  # by what was done, its first word
         self.meter = meter() if timings else None
         self.first = self.before = self._read()
@@ -116,7 +115,7 @@ class Bar:
     @property
     def seconds(self) -> float:
         """Since it was made."""
-        return round(time.perf_counter() - self.began, 1)
+        return round(self.whole().seconds, 1)
 
     def __enter__(self) -> Bar:
         if self.bar:
@@ -138,7 +137,11 @@ class Bar:
             )
         self.before = read
         if self.lines:
-            print(f"{what}: {done}/{total} after {read.seconds - self.began:.0f} s", file=sys.stderr, flush=True)
+            print(
+                f"{what}: {done}/{total} after {read.seconds - self.first.seconds:.0f} s",
+                file=sys.stderr,
+                flush=True,
+            )
         if self.bar is None:
             return
         if what not in self.tasks:

@@ -13,7 +13,7 @@ WAVES = 64  # random cosine features
 ROUNDS = 60  # of boosting
 RATE = 0.13  # by which each round goes
 LEAVES = (
-    15  # of a tree, at most: what more of them see is rarely there again out of sample, and takes twice as long
+    15  # of a tree, at most; twice as many take twice as long, and what they see is rarely there out of sample
 )
 LEAF = 20  # rows that a leaf of a tree must hold, at least
 BINS = 63

@@ -51,6 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     for name, what in (("table", "print every figure"), ("gather", "write the records, compact, to one file")):
         reads = commands.add_parser(name, help=what)
         reads.add_argument("--records", type=Path, nargs="+", default=[RESULTS], help="folders, or gathered files")
+        if name == "table":
+            reads.add_argument("--commit", help="records of that commit alone (default: each job's last)")
     reads.add_argument("--out", type=Path, default=RESULTS)
     return parser
 
@@ -116,7 +118,8 @@ def table(given: argparse.Namespace) -> int:
     if missing:
         print(f"{missing[0]}: no such file or folder of records")
         return 2
-    print(printed(read(given.records)))
+    records = read(given.records)
+    print(printed([record for record in records if given.commit in (None, record["commit"])]))
     return 0
 
 

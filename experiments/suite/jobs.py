@@ -15,6 +15,7 @@ from .policies import pool
 from .tasks import SEALED, TASKS
 
 ROOT = Path(__file__).parents[2]
+FIELD_EPISODES = 300  # that each candidate of a field is played for
 
 
 class Job(NamedTuple):
@@ -103,10 +104,25 @@ def _planned(planned: product.Planned, job: Job) -> product.Numbers:
         "promise": planned.promise._asdict(),
         "value": planned.value._asdict(),
         "realised": earned._asdict(),
+        "field": [_competed(one, job) for one in planned.field],
         "product_behaviour": planned.behaviour,
         "worlds": planned.worlds,
         "product_seconds": planned.seconds,
         "played_seconds": round(time.perf_counter() - before, 1),
+    }
+
+
+def _competed(one: product.Candidate, job: Job) -> product.Numbers:
+    """What a candidate would have been promised, and what it earns in the true task."""
+    earned = truth(TASKS[job.task], one.mind, FIELD_EPISODES, logs.TRUTH_SEED)
+    return {
+        "name": one.name,
+        "chosen": one.chosen,
+        "median": one.promise.median,
+        "lower": one.lower,
+        "interval": one.promise.intervals["0.9"],
+        "realised": earned.mean,
+        "stderr": earned.stderr,
     }
 
 

@@ -10,6 +10,7 @@ import importlib
 import inspect
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,6 +33,16 @@ class Promise(NamedTuple):
     terms: Numbers  # what the interval is made of
 
 
+class Candidate(NamedTuple):
+    """One policy that could have been handed over."""
+
+    name: str
+    promise: Promise  # of the return
+    lower: float  # what it earns in the worst worlds, which the choice goes by
+    chosen: bool
+    mind: Mind
+
+
 class Planned(NamedTuple):
     """What `offing sorel` reported, and its policy."""
 
@@ -43,6 +54,7 @@ class Planned(NamedTuple):
     worlds: Numbers  # E, V and chance, per column where the result has them
     mind: Mind
     seconds: float
+    field: tuple[Candidate, ...] = ()  # all that competed, where that can be had
 
 
 class Estimate(NamedTuple):
@@ -89,7 +101,9 @@ def _through_the_door(log: Any, scale: str, seed: int, out: Path) -> Planned:
     import offing
 
     door: Any = offing.sorel
-    result = door(log, scale=scale, seed=seed, out=out / "sorel")
+    result, behind = _heard(
+        "offing.door.sorel", "run_sorel", lambda: door(log, scale=scale, seed=seed, out=out / "sorel")
+    )
     report = result.to_json()
     promise = _at_its_level(report["return"])
     promise = promise._replace(intervals={f"{level:g}": tuple(result.interval(level)) for level in LEVELS})
@@ -100,8 +114,30 @@ def _through_the_door(log: Any, scale: str, seed: int, out: Path) -> Planned:
         value=_at_its_level(report["value"]),
         behaviour=report["behaviour"],
         worlds=_worlds(report),
-        mind=Mind(lambda obs, reward, state: result.policy.predict(obs, state, reward=reward)),
+        mind=_asked(result.policy),
         seconds=float(result.seconds),
+        field=() if behind is None else _field(behind, result.policy),
+    )
+
+
+def _asked(actor: Any) -> Mind:
+    return Mind(lambda obs, reward, state: actor.predict(obs, state, reward=reward))
+
+
+def _field(behind: Any, actor: Any) -> tuple[Candidate, ...]:
+    """All that competed, each as one that can be played; `actor` is the chosen one, in the log's own units."""
+    every = behind.policy.field
+    if every is None:
+        return ()
+    return tuple(
+        Candidate(
+            one.name,
+            _promise(one.promise),
+            float(one.lower),
+            i == every.index,
+            _asked(replace(actor, policy=one.policy)),
+        )
+        for i, one in enumerate(every.candidates)
     )
 
 
@@ -207,9 +243,13 @@ def judge(log: Given, policies: Mapping[str, Act], scale: str, seed: int) -> dic
     door: Any = offing.evaluate
     if _is_door(door):
         named = {name: _plain(act) for name, act in policies.items()}
-        evaluated = _heard(lambda: door(loaded, named, scale=scale, seed=seed, methods=METHODS))
-        if isinstance(evaluated, dict):
-            return _written(evaluated["estimates"])
+        result, evaluated = _heard(
+            "offing.tune.evaluate",
+            "evaluate",
+            lambda: door(loaded, named, scale=scale, seed=seed, methods=METHODS),
+        )
+        if evaluated is None:
+            return _written(result.to_json()["estimates"])
     else:
         from offing.value.foreign import foreign
 
@@ -231,24 +271,25 @@ def _plain(act: Act) -> Act:
     return lambda obs: np.asarray(act(np.asarray(obs)))
 
 
-def _heard(call: Callable[[], Any]) -> Any:
-    """What `offing.tune.evaluate.evaluate` returned while something was called; else what that gave, as JSON.
+def _heard(module: str, name: str, call: Callable[[], Any]) -> tuple[Any, Any]:
+    """What a call gave, and what the named part behind it returned meanwhile; None if that was not asked.
 
-    The door's result has intervals at one level alone; the part behind it has estimates, which know all levels.
+    The door's result has intervals at one level and the chosen policy alone; the part behind it has estimates,
+    which know all levels, and all candidates.
     """
-    parts: Any = importlib.import_module("offing.tune.evaluate")
-    plain, heard = parts.evaluate, []
+    parts: Any = importlib.import_module(module)
+    plain, heard = getattr(parts, name), []
 
     def listening(*given: Any, **named: Any) -> Any:
         heard.append(plain(*given, **named))
         return heard[-1]
 
-    parts.evaluate = listening
+    setattr(parts, name, listening)
     try:
         result = call()
     finally:
-        parts.evaluate = plain
-    return heard[-1] if heard else result.to_json()
+        setattr(parts, name, plain)
+    return result, heard[-1] if heard else None
 
 
 def _written(estimates: Numbers) -> dict[str, dict[str, Estimate]]:

@@ -144,10 +144,9 @@ class Test(NamedTuple):
 
     def _moves(self, by: np.ndarray, rest: np.ndarray, sure: float) -> np.ndarray:
         """Which of `by` [N, K] go with what is left of a column, surely and by more than a trifle."""
-        share = np.square((by * rest[:, None]).mean(0)) / np.square(by).mean(
-            0
-        )  # of the column's variance, which is 1
-        return (np.abs(self._strength(by * rest[:, None])) > sure) & (share > SLIGHT)
+        with_it = by * rest[:, None]
+        share = np.square(with_it.mean(0)) / np.square(by).mean(0)  # of the column's variance, which is 1
+        return (np.abs(self._strength(with_it)) > sure) & (share > SLIGHT)
 
     def _strength(self, score: np.ndarray) -> np.ndarray:
         """Means of `score` [N, K], in standard errors over episodes."""

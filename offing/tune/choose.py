@@ -21,7 +21,6 @@ from .run import ALONE, Run
 from .sweep import sweep
 
 PLENTY = 50_000  # rows of which a fifth more is no longer worth the time
-PROBED = 2  # members of a fold that say which rate suits a shape, and which shapes suit the log: `ensemble.PAIR`
 NEAR = 0.5  # nats a quantity: a setting that predicts worse than the best by more is no candidate
 
 
@@ -217,7 +216,7 @@ def narrow(fitter: Fitter, parts: Split, settings: Sequence[Any], run: Run = ALO
         if len(getattr(same[0], "rates", ())) < 2 or len({setting.lr for setting in same}) > 1:
             continue
         plain = min(same, key=lambda s: (s.prior_scale, s.bootstrap, s.jitter, s.ridge))
-        few = min(PROBED, plain.members)
+        few = min(ensemble.PAIR, plain.members)  # they say it for all
         tries.append(
             (group.index, [replace(plain, lr=plain.lr * r, members=few, elites=few) for r in plain.rates])
         )

@@ -104,7 +104,7 @@ def episodes_of(
             "no episodes in the log: rows are a bag of transitions, and every state stands in for a start"
         )
         return np.full(len(ends), -1, np.int32)
-    return (np.cumsum(new) - 1).astype(np.int32)
+    return np.cumsum(new, dtype=np.int32) - np.int32(1)
 
 
 def successors_of(

@@ -202,8 +202,8 @@ def _next_actions(action: np.ndarray, episode: np.ndarray) -> np.ndarray:
     """The action logged next in the same episode; at its end, the row's own."""
     following = action.copy()
     if episode[0] >= 0:
-        inside = np.flatnonzero(episode[1:] == episode[:-1])
-        following[inside] = action[inside + 1]
+        goes_on = (episode[1:] == episode[:-1]).reshape(-1, *[1] * (action.ndim - 1))
+        np.copyto(following[:-1], action[1:], where=goes_on)
     return following
 
 
