@@ -52,12 +52,14 @@ def mixed() -> Dataset:
 def test_every_kind_of_column_is_found(mixed):
     kinds, values, _ = _kinds.kinds_of(mixed)
     assert kinds.width == 7
-    assert kinds.choices == ((0, 2), (1, 1))
+    assert kinds.choices == ((0, 2),)
+    assert kinds.still == (1,)
+    assert kinds.clocks == ()
     assert kinds.gates == ((2, "stays"), (3, "usual"))
     assert kinds.whole == (5,)
     assert kinds.walls
     assert not kinds.terminates
-    np.testing.assert_array_equal(values.levels, [[0, 1], [4, 4]])
+    np.testing.assert_array_equal(values.levels, [[0, 1]])
     assert values.usual[1] == 0.0
     assert values.walls[1, 4] == np.float32(2.0)
     assert np.isinf(values.walls[:, 6]).all()
@@ -75,6 +77,43 @@ def test_rows_are_told_in_terms_of_their_kinds(mixed):
     assert rows.amount[:, 4:].all()
     np.testing.assert_array_equal(rows.held[:, 4], steps.next_obs[:, 4] == np.float32(2.0))
     assert not rows.held[:, -1].any()
+
+
+def test_what_follows_for_certain_is_found_and_only_that():
+    hour = np.arange(600) % 24 / 24
+    table = _kinds.successor(hour, np.roll(hour, -1))
+    np.testing.assert_allclose(table, np.stack([np.arange(24) / 24, (np.arange(24) + 1) % 24 / 24], 1), atol=1e-12)
+    assert _kinds.successor(hour, hour).shape == (0, 2)  # it never changes
+    late = np.roll(hour, -1)
+    late[300] = hour[300]  # it stood still once
+    assert _kinds.successor(hour, late) is None
+    assert _kinds.successor(np.arange(600.0), np.arange(600.0) + 1) is None  # a date: nothing follows twice
+    long = np.arange(9_000) % (_kinds.CLOCK + 1)
+    assert _kinds.successor(long, np.roll(long, -1)) is None
+    rng = np.random.default_rng(0)
+    assert _kinds.successor(rng.integers(0, 3, 600), rng.integers(0, 3, 600)) is None
+
+
+def test_worlds_know_what_follows_for_certain():
+    """An hour that jumps back, a machine's number, a count of steps, and a level that the hour moves."""
+    rng, obs, after = np.random.default_rng(3), [], []
+    for episode in range(40):
+        machine, hour, level = episode % 5 * 1e-3, rng.integers(24), rng.normal()
+        for step in range(LENGTH):
+            new = 0.9 * level + np.sin(hour / 4) + 0.1 * rng.normal()
+            obs.append([hour, machine, step, level])
+            hour, level = (hour + 1) % 24, new
+            after.append([hour, machine, step + 1, level])
+    obs, after = np.array(obs), np.array(after)
+    data = log_of(obs, after, after[:, 3])
+    kinds, _, rows = _kinds.kinds_of(data)
+    assert (kinds.still, kinds.clocks, kinds.choices) == ((1,), ((0, 24), (2, LENGTH)), ())
+    assert not rows.amount[:, :3].any()
+    worlds = learned(data)
+    made, steps = imagined(worlds, data)
+    np.testing.assert_allclose(made.next_obs[..., :3] - steps.next_obs[:, :3], 0.0, atol=1e-6)
+    expected = jax.vmap(worlds.moments, (0, None, None, None))(worlds.theta, (), steps.obs, steps.action).mean
+    np.testing.assert_allclose(expected[..., :3] - (steps.next_obs - steps.obs)[:, :3], 0.0, atol=1e-5)
 
 
 def test_few_rows_tell_no_kinds_and_rewards_have_kinds_too():

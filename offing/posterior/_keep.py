@@ -63,15 +63,16 @@ def load(saved: Saved) -> tuple[Theta, World, Rest]:
     """What `save` kept; BadInput if arrays are missing or of another shape."""
     rest, arrays = saved.rest, saved.arrays
     pairs = lambda name: tuple((each[0], each[1]) for each in rest["kinds"][name])
-    kinds = Kinds(**{**rest["kinds"], "gates": pairs("gates"), "choices": pairs("choices")})
-    kinds = kinds._replace(whole=tuple(kinds.whole), logs=tuple(kinds.logs), exogenous=tuple(kinds.exogenous))
+    named = {name: pairs(name) for name in ("gates", "choices", "clocks")}
+    listed = {name: tuple(rest["kinds"][name]) for name in ("whole", "logs", "exogenous", "still")}
+    kinds = Kinds(**{**rest["kinds"], **named, **listed})
     shape = jax.eval_shape(lambda: _blank(rest, kinds))
     leaves, tree = jax.tree.flatten(shape)
     stored = [arrays.get(f"theta.{i}") for i in range(len(leaves))]
     for leaf, array in zip(leaves, stored, strict=True):
         if array is None or tuple(array.shape) != tuple(leaf.shape):
             raise BadInput("the worlds' arrays are damaged or of another version")
-    theta = jax.tree.unflatten(tree, [jnp.asarray(array) for array in stored])
+    theta = jax.tree.unflatten(tree, [np.asarray(array) for array in stored])
     edges = (np.asarray(arrays[name]) for name in ("starts", "low", "high"))
     return theta, World(rest["activation"], kinds), Rest(*edges, folds=int(rest["folds"]))
 
@@ -87,6 +88,7 @@ def _blank(rest: dict[str, Any], kinds: Kinds) -> Theta:
         zeros((len(kinds.choices), _most(kinds))),
         zeros(width),
         zeros((2, width)),
+        zeros((len(kinds.clocks), 2, max((n for _, n in kinds.clocks), default=0))),
     )
     remembers = kinds.history == EPISODE
     step = _history.Innovate(

@@ -2,6 +2,8 @@
 
 Columns of the next observation, and the reward as the last of them, are told apart by the values that they take:
 
+    still    what it was, in every row: which machine it is, a number that was set for good
+    clock    the value that always follows on the one before: an hour of the day, a counter
     choice   a few values and no others: a switch, a gear, a reward that is paid or not
     gate     one value again and again, and others besides: a set-point that stays where it is until it jumps, a
              force that is nought unless something touches. Whether it leaves that value is drawn first
@@ -15,6 +17,7 @@ from there is soon where no log has been.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -22,6 +25,9 @@ import numpy as np
 
 from ..types import Array, Dataset
 
+CLOCK = 512  # values of a clock, at most
+TURNS = 4  # rows to a value of it, at least, over all of them: else anything follows once on anything
+GLANCE = 8_192  # rows that show whether a column takes so few
 FEW = 8  # values of a column that takes no others
 TIMES = 25  # rows to a value, at least: in a short log every column takes few
 OFTEN = 0.05  # share of rows at one value, from which on a column has a gate; and of rows elsewhere
@@ -45,12 +51,16 @@ class Kinds(NamedTuple):
     history: str = "none"  # what a world remembers of an episode (`_history`)
     logs: tuple[int, ...] = ()  # columns that worlds read by their logarithm (`_magnitude`)
     exogenous: tuple[int, ...] = ()  # columns that no action changes (`_exogenous`)
+    still: tuple[int, ...] = ()
+    clocks: tuple[tuple[int, int], ...] = ()  # and how many values they take
 
     def of_state(self) -> Block:
         return Block(
             self.width,
             tuple((c, kind) for c, kind in self.gates if c < self.width),
             tuple((c, n) for c, n in self.choices if c < self.width),
+            self.still,
+            self.clocks,
         )
 
     def of_reward(self) -> Block:
@@ -67,6 +77,8 @@ class Block(NamedTuple):
     width: int
     gates: tuple[tuple[int, str], ...]
     choices: tuple[tuple[int, int], ...]
+    still: tuple[int, ...] = ()
+    clocks: tuple[tuple[int, int], ...] = ()
 
     @property
     def most(self) -> int:
@@ -92,6 +104,7 @@ class Values(NamedTuple):
     levels: np.ndarray | Array  # [C, K]  values of each choice, the last repeated
     unit: np.ndarray | Array  # [S]  of columns that are read by their logarithm; 1 for all others
     edges: np.ndarray | Array  # [2, S]  beyond which episodes have ended, infinite where there is none
+    clocks: np.ndarray | Array  # [T, 2, K]  values of each clock and what follows on them, the last repeated
 
     def beyond(self, state: Array) -> Array:
         """Whether states [..., S] lie beyond an edge at which episodes end [...]."""
@@ -124,49 +137,72 @@ def kinds_of(
     obs, after = np.asarray(steps.obs), np.asarray(steps.next_obs)
     reward = np.asarray(steps.reward)
     width = obs.shape[1]
+    unit = np.ones(width, np.float32) if unit is None else np.asarray(unit, np.float32)
+    sort = Sorted()
+    for c in range(width):
+        next_ = after[:rows, c]
+        sort.put(c, obs[:rows, c], next_, unit[c] * np.expm1(next_) if c in logs else next_)
+    sort.put(width, None, reward[:rows], None)
     walls = stops(after[:rows])
-    gates, usual, choices, levels, whole = [], [], [], [], []
-    for c in range(width + 1):
-        now = obs[:rows, c] if c < width else None
-        next_ = after[:rows, c] if c < width else reward[:rows]
-        values = few_values(next_, now)
-        if values is not None:
-            choices.append((c, len(values)))
-            levels.append(values)
-            continue
-        if c < width and _whole(unit[c] * np.expm1(next_) if unit is not None and c in logs else next_):
-            whole.append(c)
-        gate = _gate(next_, now)
-        if gate is not None:
-            gates.append((c, gate[0]))
-            usual.append(gate[1])
     kinds = Kinds(
         width,
         bool(np.any(np.asarray(steps.done)[:rows])),
         bool(np.isfinite(walls).any()),
-        tuple(gates),
-        tuple(choices),
-        tuple(whole),
+        tuple((c, kind) for c, (kind, _) in sort.gates.items()),
+        tuple((c, len(levels)) for c, levels in sort.choices.items()),
+        tuple(sort.whole),
         history,
         logs,
         exogenous,
+        tuple(sort.still),
+        tuple((c, len(table)) for c, table in sort.clocks.items()),
     )
-    most = max((len(v) for v in levels), default=0)
-    padded = [np.pad(v, (0, most - len(v)), "edge") for v in levels]
+    most = max(map(len, sort.choices.values()), default=0)
+    turns = max(map(len, sort.clocks.values()), default=0)
+    levels = [np.pad(v, (0, most - len(v)), "edge") for v in sort.choices.values()]
+    tables = [np.pad(v, ((0, turns - len(v)), (0, 0)), "edge").T for v in sort.clocks.values()]
     values = Values(
         walls,
-        np.asarray(usual, np.float32),
-        np.asarray(padded, np.float32).reshape(len(levels), most),
-        np.ones(width, np.float32) if unit is None else np.asarray(unit, np.float32),
+        np.asarray([usual for _, usual in sort.gates.values()], np.float32),
+        np.asarray(levels, np.float32).reshape(len(levels), most),
+        unit,
         ending_edges(data),
+        np.asarray(tables, np.float32).reshape(len(tables), 2, turns),
     )
     return kinds, values, targets(kinds, values, obs, np.concatenate([after, reward[:, None]], 1))
+
+
+@dataclass
+class Sorted:
+    """Columns by their kind, with the values behind each."""
+
+    still: list[int] = field(default_factory=list)
+    clocks: dict[int, np.ndarray] = field(default_factory=dict)
+    choices: dict[int, np.ndarray] = field(default_factory=dict)
+    gates: dict[int, tuple[str, float]] = field(default_factory=dict)
+    whole: list[int] = field(default_factory=list)
+
+    def put(self, column: int, now: np.ndarray | None, after: np.ndarray, plain: np.ndarray | None) -> None:
+        """Finds the kind of a column, of which `plain` is `after` in the log's units; the reward has neither."""
+        follows = None if now is None else successor(now, after)
+        if follows is not None and not len(follows):
+            self.still.append(column)
+        elif follows is not None:
+            self.clocks[column] = follows
+        elif (values := few_values(after, now)) is not None:
+            self.choices[column] = values
+        else:
+            if plain is not None and _whole(plain):
+                self.whole.append(column)
+            if (gate := _gate(after, now)) is not None:
+                self.gates[column] = gate
 
 
 def targets(kinds: Kinds, values: Values, obs: np.ndarray, after: np.ndarray) -> Targets:
     """Rows in terms of the kinds: obs [N, S], after [N, S + 1] with the reward last."""
     rows, width = len(obs), kinds.width
     amount = np.ones((rows, width + 1), np.float32)
+    amount[:, [*kinds.still, *(c for c, _ in kinds.clocks)]] = 0.0
     moved = np.zeros((rows, len(kinds.gates)), np.float32)
     for g, (c, kind) in enumerate(kinds.gates):
         stands = after[:, c] == (obs[:, c] if kind == STAYS else np.asarray(values.usual)[g])
@@ -183,6 +219,25 @@ def targets(kinds: Kinds, values: Values, obs: np.ndarray, after: np.ndarray) ->
         sides = (after[:, :-1] == high).astype(np.float32) - (after[:, :-1] == low)
         held = np.pad(sides, ((0, 0), (0, 1)))
     return Targets(amount, moved, chosen, held)
+
+
+def successor(obs: np.ndarray, after: np.ndarray) -> np.ndarray | None:
+    """Every value of a column and what always follows on it [K, 2]; none of them where it never changes, and None
+    where nothing follows for certain.
+    """
+    some = slice(None, None, max(1, len(obs) // GLANCE))
+    if np.array_equal(obs[some], after[some]) and np.array_equal(obs, after):
+        return np.zeros((0, 2))
+    if len(np.unique(obs[some])) > CLOCK:
+        return None
+    values, index = np.unique(obs, return_inverse=True)
+    if len(values) > CLOCK or TURNS * len(values) > len(obs):
+        return None
+    least, most = np.full(len(values), np.inf), np.full(len(values), -np.inf)
+    np.minimum.at(least, index, after)
+    np.maximum.at(most, index, after)
+    sure = np.all(most - least <= 1e-6 * (1 + np.abs(most)))
+    return np.stack([values, least], 1) if sure else None
 
 
 def few_values(after: np.ndarray, obs: np.ndarray | None) -> np.ndarray | None:

@@ -251,6 +251,16 @@ def draw_choices(block: Block, values: Values, chance: Chances, u: Array, drawn:
     for i, (c, n) in enumerate(block.choices):
         below = jnp.cumsum(chance.chosen[..., i, : n - 1], -1) < u[..., len(block.gates) + i, None]
         drawn = _put(drawn, c, jnp.asarray(values.levels)[i][below.sum(-1)])
+    return certain(block, values, drawn, before)
+
+
+def certain(block: Block, values: Values, drawn: Array, before: Array) -> Array:
+    """The outputs [..., D], those that follow for certain as they do."""
+    for c in block.still:
+        drawn = _put(drawn, c, before[..., c])
+    for i, (c, n) in enumerate(block.clocks):
+        now, then = jnp.asarray(values.clocks)[i][:, :n]
+        drawn = _put(drawn, c, then[jnp.argmin(jnp.abs(before[..., c, None] - now), -1)])
     return drawn
 
 
@@ -348,7 +358,7 @@ def mixed(block: Block, values: Values, says: Heads, mean: Array, before: Array)
         expected = jnp.sum(p * level, -1)
         spread = jnp.sum(p * jnp.square(level - expected[..., None]), -1)
         mean, std = _put(mean, c, expected), _put(std, c, jnp.sqrt(jnp.maximum(spread, 0.0)))
-    return mean, std
+    return certain(block, values, mean, before), std
 
 
 # ---- along a log
