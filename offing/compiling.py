@@ -65,6 +65,10 @@ class Compiled(Generic[P, R]):
         """As `jax.jit` has it."""
         return self.program.lower(*args, **kwargs)
 
+    def shape(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The shapes of what it gives; what is traced to know them serves the program as well."""
+        return self.program.eval_shape(*args, **kwargs)  # type: ignore[attr-defined]
+
     def _cache_size(self) -> int:
         """Programs compiled so far, as `jax.jit` counts them."""
         return self.program._cache_size()  # type: ignore[attr-defined]

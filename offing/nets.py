@@ -6,10 +6,11 @@ import math
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .types import Array, Key
 
@@ -59,6 +60,11 @@ def mlps_init(key: Key, nets: Sequence[Sequence[int]]) -> list[Net]:
 def scaled_last(layers: Net, last: float | Array) -> Net:
     """The net with the weights of its last layer scaled."""
     return (*layers[:-1], Layer(layers[-1].weight * last, layers[-1].bias))
+
+
+def library(array: Array) -> Any:
+    """What goes on with an array: numpy where it is on the host, so that no program is compiled for it."""
+    return np if isinstance(array, np.ndarray) else jnp
 
 
 def dense(layer: Layer, x: Array) -> Array:

@@ -199,11 +199,11 @@ def evidence(posterior: Posterior, held: Dataset, others: Sequence[Dataset] | No
 
 def _rows(fold: Posterior, data: Dataset, most: int = MOST) -> Rows:
     rows = evenly(data, most)
-    at = lambda leaf: np.asarray(leaf)[rows]
-    memory = jax.tree.map(at, fold.along(data))
-    steps = jax.tree.map(at, data.steps)
-    mean, std = (np.asarray(a, np.float64) for a in expect(fold, memory, steps))
-    steps = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64), steps)
+    same = np.resize(rows, most)  # the same number for every log, so that programs are shared
+    at = lambda leaf: np.asarray(leaf)[same]
+    moments = expect(fold, jax.tree.map(at, fold.along(data)), jax.tree.map(at, data.steps))
+    mean, std = (np.asarray(a, np.float64)[:, : len(rows)] for a in moments)
+    steps = jax.tree.map(lambda leaf: np.asarray(leaf, np.float64)[rows], data.steps)
     change = steps.next_obs - steps.obs
     y = np.concatenate([change, steps.reward[:, None]], -1)
     led = np.concatenate([change, steps.done[:, None]], -1)

@@ -212,6 +212,7 @@ def test_divergence_is_none_of_a_distribution_from_itself_and_known_otherwise():
 class Counter:
     """A planner that learns to count, one update at a time."""
 
+    name, reports = "counter", ("count",)
     init = staticmethod(lambda key, hypers, data, posterior: jnp.asarray(0.0))
     update = staticmethod(lambda key, hypers, state, data, posterior: (state + 1, {"count": state + 1}))
     policy = staticmethod(lambda hypers, state, task: Policy(state, (), rppo.Act(task.actions)))

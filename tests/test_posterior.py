@@ -213,7 +213,7 @@ def test_one_trace_per_static_group(monkeypatch):
     mixed = [THREE[0], replace(THREE[0], width=5), THREE[1], replace(THREE[2], width=5), THREE[2]]
     found = sweeping.sweep("fit", run, mixed, np.float32(2), run=Run(progress=lambda *a: told.append(a)))
     assert sweeping._program(run, 1)._cache_size() == 2
-    assert sorted(width for width, kind in traces if kind == "BatchTracer") == [5, 7]
+    assert sorted(width for width, _ in traces) == [5, 7]  # and none to know what it gives
     assert len(traces) <= 4  # and at most once each for the shape of what comes out
     assert [f["of"].shape for f in found] == [(7,), (5,), (7,), (5,), (7,)]  # in the order of the settings
     assert [float(f["lr"]) for f in found] == pytest.approx([2e-3, 2e-3, 6e-3, 2e-2, 2e-2])
@@ -237,7 +237,7 @@ def test_a_kept_chunk_is_not_run_again():
     del cache.kept["fit-1-1"]  # as if killed before the second was done
     again = sweeping.sweep("fit", spy, THREE, np.float32(2), run=Run(cache))
     assert same(first, again)
-    assert traces.count("BatchTracer") == 1
+    assert len(traces) == 1
     assert sorted(cache.kept) == ["fit-0-1", "fit-1-1", "fit-2-1"]
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..nets import Layer, dense
 from ..types import Array, Key
@@ -61,7 +62,7 @@ def core_init(key: Key, core: str, width: int) -> Core:
 
 def empty(core: str, width: int) -> Memory:
     """Memory of one episode before its first step."""
-    return () if core == "none" else jnp.zeros(width)
+    return () if core == "none" else np.zeros(width, np.float32)
 
 
 def step(params: Core, memory: Memory, x: Array, start: Array) -> tuple[Array, Memory]:

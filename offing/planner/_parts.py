@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..nets import Layer, Net, mlp_init, tower
 from ..optim import Learner
@@ -158,8 +159,8 @@ def policy_of(actor: Actor, scale: Scale, kind: str, actions: Box | Discrete) ->
 def blank_of(kind: str, sizes: Sequence[int], width: int, task: Task) -> Policy:
     """A policy of that shape which has learned nothing."""
     actor = jax.eval_shape(lambda key: actor_init(key, kind, sizes, width, task.actions), jax.random.key(0))
-    actor = jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), actor)
-    scale = Scale(jnp.zeros(width), jnp.ones(width), jnp.ones(()))
+    actor = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), actor)
+    scale = Scale(np.zeros(width, np.float32), np.ones(width, np.float32), np.ones((), np.float32))
     return policy_of(actor, scale, kind, task.actions)
 
 

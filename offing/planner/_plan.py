@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
 
-from ..types import Array, Dataset, H, Key, Params, Planner, Policy, Posterior, S
+from ..types import Array, BadInput, Dataset, H, Key, Params, Planner, Policy, Posterior, S
 
 UNROLL = {"gpu": 5}  # updates to a turn of the loop: fewer launches on a GPU, only longer compilation elsewhere
 PARTED = 2  # rounds without a gain in held-out worlds, while training worlds gain, after which a plan stops
@@ -87,6 +88,10 @@ def plan(
         key, number = at
         k1, k2 = jax.random.split(key)
         state, metrics = train(jax.random.split(k1, each), hypers, planner, carry.state, data, posterior)
+        if stops and set(metrics) != set(planner.reports):
+            raise BadInput(
+                f"planner {planner.name}: it reports {', '.join(metrics)}, and its `reports` say otherwise"
+            )
         policy = planner.policy(hypers, state, posterior.task)
         own, held = judge(k2, policy)
         better = held > carry.highest
@@ -98,21 +103,25 @@ def plan(
     params = planner.policy(hypers, state, posterior.task).params
     carry = Rounds(state, params, jnp.asarray(-jnp.inf), jnp.asarray(0))
     times = (jax.random.split(key, rounds), jnp.arange(rounds))
-    run = until_parted if stops else jax.lax.scan
+    run = partial(until_parted, reports=planner.reports) if stops else jax.lax.scan
     carry, (own, held, metrics) = run(round_, carry, times)
     return Planned(carry.kept, carry.best, own, held, metrics)
 
 
 def until_parted(
-    round_: Callable[[Rounds, tuple[Key, Array]], tuple[Rounds, Curves]], carry: Rounds, times: tuple[Key, Array]
+    round_: Callable[[Rounds, tuple[Key, Array]], tuple[Rounds, Curves]],
+    carry: Rounds,
+    times: tuple[Key, Array],
+    reports: Sequence[str],
 ) -> tuple[Rounds, Curves]:
     """As `scan`, but it ends where held-out worlds have stopped gaining; what was not run is nan.
 
     Half of the rounds are always run: the learning rate falls towards the end, and early rounds say little.
     """
     rounds = times[1].shape[0]
-    shape = jax.eval_shape(lambda carry: round_(carry, (times[0][0], times[1][0]))[1], carry)
-    curves = jax.tree.map(lambda leaf: jnp.full((rounds, *leaf.shape), jnp.nan, leaf.dtype), shape)
+    none = jnp.full(rounds, jnp.nan)
+    metrics: Metrics = dict.fromkeys(reports, none)
+    curves: Curves = (none, none, metrics)  # their shapes are known: a trace to ask takes as long as the program
 
     def on(at: tuple[Rounds, Curves, Array]) -> Array:
         carry, (own, _, _), number = at

@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..nets import Layer, dense, mlps_init, scaled_last
 from ..types import Array, Box, Discrete, Key, Policy, Seen, Task
@@ -135,5 +136,5 @@ def policy_of(net: Net, scale: Scale, hypers: Sizes, task: Task) -> Policy:
 def blank(hypers: Sizes, width: int, task: Task) -> Policy:
     """A policy of that shape which has learned nothing."""
     net = jax.eval_shape(lambda key: net_init(key, hypers, width, task.actions), jax.random.key(0))
-    scale = Scale(jnp.zeros(width), jnp.ones(width), jnp.ones(()))
-    return policy_of(jax.tree.map(lambda leaf: jnp.zeros(leaf.shape, leaf.dtype), net), scale, hypers, task)
+    scale = Scale(np.zeros(width, np.float32), np.ones(width, np.float32), np.ones((), np.float32))
+    return policy_of(jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), net), scale, hypers, task)

@@ -54,8 +54,8 @@ def calibrate(posterior: Posterior, unseen: Sequence[Dataset], share: np.ndarray
     """
     folds = [posterior.fold(f) for f in range(posterior.folds)]
     chances = [_chance(*natural(fold, rows), share) for fold, rows in zip(folds, unseen, strict=True)]
-    every = lambda *leaves: jnp.concatenate(
-        [jnp.broadcast_to(leaf, (fold.members, *np.shape(leaf))) for fold, leaf in zip(folds, leaves, strict=True)]
+    every = lambda *leaves: np.concatenate(
+        [np.broadcast_to(leaf, (fold.members, *np.shape(leaf))) for fold, leaf in zip(folds, leaves, strict=True)]
     )
     return replace(posterior, theta=posterior.theta._replace(chance=jax.tree.map(every, *chances)))
 
@@ -66,7 +66,7 @@ def _chance(fold: Posterior, data: Dataset, share: np.ndarray) -> Chance:
     kinds, rows = expect.world.kinds, _evenly(data.rows, TABLE)
     rows = np.resize(rows, TABLE)  # the same number for every log, so that programs are shared
     steps, memory = data.steps, fold.along(data)
-    at = lambda leaf: jnp.asarray(leaf)[rows]
+    at = lambda leaf: np.asarray(leaf)[rows]
     columns = tuple(at(leaf) for leaf in (steps.obs, steps.action, steps.next_obs, steps.reward, steps.done))
     thoughts = _thoughts(fold.theta, expect, jax.tree.map(at, memory), columns)
     values = jax.tree.map(lambda leaf: np.asarray(leaf[0]), fold.theta.values)
@@ -75,7 +75,8 @@ def _chance(fold: Posterior, data: Dataset, share: np.ndarray) -> Chance:
     z = _amounts(np.asarray(thoughts.z, np.float64), np.asarray(truth.amount))
     low, high = _places(kinds, thoughts, np.asarray(truth.moved), np.asarray(truth.chosen))
     return Chance(
-        *(jnp.asarray(a, jnp.float32) for a in (z, low, high, share)), ends=jnp.float32(_sure(fold, data, memory))
+        *(np.asarray(a, np.float32) for a in (z, low, high, share)),
+        ends=np.asarray(_sure(fold, data, memory), np.float32),
     )
 
 
@@ -131,7 +132,7 @@ def _sure(fold: Posterior, data: Dataset, memory: Any) -> float:
     done = np.asarray(data.steps.done, np.float64)[rows]
     if fold.task.done is not None or done.sum() < ENDS or not isinstance(fold.moments, Expect):
         return 1.0
-    at = lambda leaf: jnp.asarray(leaf)[rows]
+    at = lambda leaf: np.asarray(leaf)[rows]
     logit = _logits(fold.theta, fold.moments, jax.tree.map(at, memory), at(data.steps.obs), at(data.steps.action))
     loss = []
     for scale in CERTAINTIES:

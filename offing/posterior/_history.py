@@ -17,7 +17,7 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from ..nets import Layer, dense
+from ..nets import Layer, library
 from ..types import Array, Dataset
 
 SOON = 5.0  # steps after which the mean innovation counts half
@@ -46,9 +46,10 @@ class Innovate(NamedTuple):
     out_width: Array  # [S + 1]
 
     def __call__(self, obs: Array, action: Array, after: Array, reward: Array) -> Array:
-        x = (jnp.concatenate([obs, action], -1) - self.centre) / self.width
-        y = jnp.concatenate([after - obs, reward[..., None]], -1)
-        return (y - self.out_centre) / self.out_width - dense(self.linear, x)
+        xp = library(obs)
+        x = (xp.concatenate([obs, action], -1) - self.centre) / self.width
+        y = xp.concatenate([after - obs, reward[..., None]], -1)
+        return (y - self.out_centre) / self.out_width - (x @ self.linear.weight.T + self.linear.bias)
 
 
 def empty(width: int, actions: int) -> Memory:
@@ -67,7 +68,7 @@ def innovate(data: Dataset) -> Innovate:
     gram = scaled.T @ scaled / rows + 1e-3 * np.eye(x.shape[1])
     weight = np.linalg.solve(gram, scaled.T @ target / rows).T
     left = np.sqrt(np.mean((target - scaled @ weight.T) ** 2, 0)).clip(1e-3)
-    single = lambda a: jnp.asarray(a, jnp.float32)
+    single = lambda a: np.asarray(a, np.float32)
     return Innovate(
         Layer(single(weight / left[:, None]), single(np.zeros(len(left)))),
         single(x.mean(0)),
@@ -79,7 +80,7 @@ def innovate(data: Dataset) -> Innovate:
 
 def features(memory: Memory, obs: Array) -> Array:
     """What a world reads of its memory [..., 2S + A + 3]; zeros before the second step."""
-    begun = (memory.count > 0).astype(jnp.float32)
+    begun = (memory.count > 0).astype(np.float32)
     parts = [
         (obs - memory.obs) * begun[..., None],
         memory.action * begun[..., None],
@@ -87,7 +88,7 @@ def features(memory: Memory, obs: Array) -> Array:
         memory.innovation / (memory.count + SOON)[..., None],
         (memory.count / (memory.count + LATE))[..., None],
     ]
-    return jnp.concatenate(parts, -1)
+    return library(obs).concatenate(parts, -1)
 
 
 def remember(memory: Memory, step: Innovate, obs: Array, action: Array, after: Array, reward: Array) -> Memory:
@@ -109,4 +110,4 @@ def recall(data: Dataset, step: Innovate) -> Memory:
     total = np.cumsum(new, 0, dtype=np.float64) - new  # of all rows before this one
     back = np.maximum(np.arange(len(first)) - 1, 0)
     innovation = (total - total[begins]).astype(np.float32)
-    return Memory(*(jnp.asarray(leaf) for leaf in (obs[back], action[back], reward[back], innovation, count)))
+    return Memory(obs[back], action[back], reward[back], innovation, count)

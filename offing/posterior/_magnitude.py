@@ -19,6 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..data.dataset import runs
+from ..nets import library
 from ..trees import predict
 from ..types import Array, Dataset
 
@@ -36,7 +37,8 @@ def into(columns: Sequence[int], unit: Array, obs: Array) -> Array:
     if not columns:
         return obs
     marked = np.isin(np.arange(obs.shape[-1]), columns)
-    return jnp.where(marked, jnp.log1p(jnp.maximum(obs, 0.0) / unit), obs)
+    xp = library(obs)
+    return xp.where(marked, xp.log1p(xp.maximum(obs, 0.0) / unit), obs)
 
 
 def back(columns: Sequence[int], unit: Array, q: Array) -> Array:
@@ -44,7 +46,8 @@ def back(columns: Sequence[int], unit: Array, q: Array) -> Array:
     if not columns:
         return q
     marked = np.isin(np.arange(q.shape[-1]), columns)
-    return jnp.where(marked, unit * jnp.expm1(jnp.where(marked, q, 0.0)), q)
+    xp = library(q)
+    return xp.where(marked, unit * xp.expm1(xp.where(marked, q, 0.0)), q)
 
 
 def raw(columns: Sequence[int], unit: Array, q: Array) -> Array:

@@ -58,7 +58,7 @@ def choose_policy(
     index = int(np.argmax(scores))
     width = data.steps.obs.shape[1]
     policies = tuple(
-        replace(planner.blank(s, width, own.task), params=jax.tree.map(jnp.asarray, p.params))
+        replace(planner.blank(s, width, own.task), params=jax.tree.map(np.asarray, p.params))
         for s, p in zip(settings, planned, strict=True)
     )
     return PolicyChoice(index, name, tuple(settings), tuple(scores), tuple(planned), policies[index], policies)
@@ -68,7 +68,7 @@ def pad_starts(posterior: Posterior) -> Posterior:
     """The same worlds with their starts in a table of a standard length."""
     starts = np.asarray(posterior.starts)
     length = TABLE * -(-len(starts) // TABLE)
-    return replace(posterior, starts=jnp.asarray(starts[np.arange(length) % len(starts)]))
+    return replace(posterior, starts=starts[np.arange(length) % len(starts)])
 
 
 @cache

@@ -12,17 +12,18 @@ import os
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
+from functools import cache, update_wrapper
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from ..compiling import compiled
+from ..compiling import Compiled, compiled
 from ..hypers import stack
-from ..types import BadInput
+from ..types import BadInput, Tree
 
 Work = Callable[..., Any]  # (setting, *args) -> a tree of arrays
 
@@ -81,9 +82,20 @@ def fitting(count: int, bytes_each: int, space: int) -> int:
 
 
 @cache
-def program(work: Work, fixed: int) -> Callable[..., Any]:
-    """The function over a stack of settings, compiled; the `fixed` arguments after them are shared."""
-    return compiled(jax.vmap(work, in_axes=(0, *[None] * fixed)))
+def program(work: Work, fixed: int) -> Compiled[..., Any]:
+    """The function over a stack of settings, compiled; the `fixed` arguments after them are shared.
+
+    A stack of one needs no `vmap`, which would take each loop in it apart once more, and none of its loops could
+    end early.
+    """
+
+    def over(settings: Tree, *args: Tree) -> Tree:
+        if all(leaf.shape[0] == 1 for leaf in jax.tree.leaves(settings)):
+            out = work(jax.tree.map(lambda leaf: leaf[0], settings), *args)
+            return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], out)
+        return jax.vmap(work, in_axes=(0, *[None] * fixed))(settings, *args)
+
+    return compiled(update_wrapper(over, work))
 
 
 def first_first(groups: Groups) -> list[Chunk]:

@@ -81,7 +81,7 @@ def _shapes(work: Callable[..., Any], settings: Sequence[Any], args: tuple[Any, 
     """The shape of every setting's result: a tree of [1, ...]. Chunks of one setting share this trace."""
     shapes: list[Any] = [None] * len(settings)
     for group in groups(settings):
-        shape = jax.eval_shape(_program(work, len(args)), stack(group.settings[:1]), *args)
+        shape = _program(work, len(args)).shape(stack(group.settings[:1]), *args)
         for i in group.index:
             shapes[i] = shape
     return shapes

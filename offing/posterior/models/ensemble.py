@@ -26,7 +26,6 @@ from dataclasses import replace
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ...data import Split, ranges
@@ -82,13 +81,13 @@ def prepare(data: Dataset, task: Task, history: str | None = None) -> Prepared:
     data = _magnitude.read(data, logs, unit)
     step = _history.innovate(data)
     memory = _history.recall(data, step)
-    features = np.asarray(_history.features(memory, jnp.asarray(data.steps.obs)))
+    features = np.asarray(_history.features(memory, np.asarray(data.steps.obs, np.float32)))
     if history is None:
         history = EPISODE if past_tells(data, features) else NONE
     kinds, values, targets = kinds_of(data, history, logs, unit, untouched(data, task.exogenous))
     past = features if history == EPISODE else features[:, :0]
     if logs:
-        past = np.concatenate([past, np.asarray(_magnitude.raw(logs, unit, jnp.asarray(data.steps.obs)))], 1)
+        past = np.concatenate([past, np.asarray(_magnitude.raw(logs, unit, np.asarray(data.steps.obs)))], 1)
     return Prepared(kinds, Ready(past, values, targets, step if history == EPISODE else ()))
 
 
@@ -128,16 +127,16 @@ def join(setting: Hypers, fitted: Sequence[Fitted]) -> Fitted:
 
 def posterior(fitted: Fitted, hypers: Hypers, prepared: Prepared, data: Dataset, task: Task) -> Posterior:
     """The fitted worlds as a Posterior, with starts and the range that the log supports; not yet calibrated."""
-    theta: Theta = fitted.theta
+    theta: Theta = jax.tree.map(np.asarray, fitted.theta)  # on the host, where cutting and joining is no program
     silent = not np.any(np.asarray(theta.state.prior_scale))
     if silent:  # would be computed at every step of every rollout
         theta = theta._replace(state=theta.state._replace(prior=()), reward=theta.reward._replace(prior=()))
     members, kinds = theta.state.floor.shape[0], prepared.shape
     assert isinstance(kinds, Kinds)
-    low, high = (jnp.asarray(edge) for edge in ranges(data))
+    low, high = ranges(data)
     within = ranges(_magnitude.read(data, kinds.logs, theta.values.unit[0]))
     ways = kinds.of_state().ways + kinds.of_reward().ways
-    every = lambda leaf: jnp.broadcast_to(jnp.asarray(leaf), (members, *np.shape(leaf)))
+    every = lambda leaf: np.broadcast_to(leaf, (members, *np.shape(leaf)))
     none = Chance(
         np.zeros((1, kinds.width + 1), np.float32),
         np.zeros((1, ways), np.float32),
@@ -160,9 +159,9 @@ def assemble(
     remembers = world.kinds.history == EPISODE
     return Posterior(
         theta=theta,
-        starts=jnp.asarray(starts),
-        low=jnp.asarray(low),
-        high=jnp.asarray(high),
+        starts=np.asarray(starts),
+        low=np.asarray(low),
+        high=np.asarray(high),
         sample=Sample(world, task, terminates),
         task=task,
         moments=Expect(world, task),
