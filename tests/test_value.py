@@ -15,10 +15,10 @@ from offing.data import behaviour, broken
 from offing.pil import PIL
 from offing.posterior.models import linear
 from offing.types import Box, Dataset, Moments, Policy, Posterior, Task, Transition
-from offing.value.checks import MOST, check
-from offing.value.checks import PRIOR as BLOCKS
-from offing.value.estimate import ValueEstimate, start_variance
-from offing.value.predictive import Known, Paid, Rollouts, estimates, known_of, paid, predictive, rollouts
+from offing.value.checks import FOLDS, LEAST, MOST, check
+from offing.value.checks import STEPS as BLOCKS
+from offing.value.estimate import FEWEST, Error, ValueEstimate, corrected, start_variance
+from offing.value.predictive import Known, Paid, Past, Rollouts, estimates, known_of, paid, predictive, rollouts
 from offing.value.support import ROWS, nearest, outside
 
 run = jax.jit(rollouts, static_argnames=("copies", "sampled", "path"))
@@ -64,7 +64,7 @@ def test_the_interval_is_students_about_the_median():
     assert (np.diff(widths) > 0).all()
 
 
-DOUBTS = {"starts": 9.0, "gap": 18.0**0.5, "rare": 3.0, "widen": 2.0}
+DOUBTS = {"starts": 9.0, "rare": 3.0, "widen": 2.0}
 
 
 @pytest.mark.parametrize("doubt", DOUBTS)
@@ -79,14 +79,84 @@ def test_every_doubt_widens_the_interval(doubt):
 
 
 def test_errors_that_all_worlds_share_count_with_the_gap_alone():
+    """And with what of it is more than two folds differ by that know alike."""
     assert FIVE._replace(common=3.0).deviation == FIVE.deviation
-    shared = FIVE._replace(common=3.0, gap=1.0).deviation ** 2 - FIVE._replace(gap=1.0).deviation ** 2
-    assert shared == pytest.approx(9.0)  # what held-out worlds see through is not counted again
+    assert FIVE._replace(gap=30.0).deviation == FIVE.deviation  # what held-out worlds see through is not counted
+    by_chance = np.sqrt(2 * FIVE.spread)
+    assert FIVE._replace(common=3.0, gap=by_chance).deviation == pytest.approx(FIVE.deviation)
+    shared = FIVE._replace(common=3.0, gap=np.sqrt(by_chance**2 + 1.0)).deviation ** 2 - FIVE.deviation**2
+    assert shared == pytest.approx(9.0)
 
 
 def test_a_plan_that_is_worth_less_in_its_own_worlds_has_not_used_their_errors():
-    less = FIVE._replace(gap=-3.0, common=9.0)
-    assert less.deviation**2 - FIVE.deviation**2 == pytest.approx(9.0 / 2)  # two folds, each off by as much
+    assert FIVE._replace(gap=-300.0, common=9.0).deviation == FIVE.deviation
+
+
+def corrected_by_hand(errors: np.ndarray, values: np.ndarray, noise: float) -> ValueEstimate:
+    return corrected(ValueEstimate(values[:, None] * np.ones(2)), Error(tuple(errors), noise), 1)
+
+
+def test_worlds_are_corrected_by_what_they_say_too_much_of_known_behaviour():
+    rng = np.random.default_rng(0)
+    errors = rng.normal(3.0, 2.0, 12)
+    found = corrected_by_hand(errors, 7.0 + 1.5 * errors, 0.0)
+    assert found.slope == pytest.approx(1.5)
+    np.testing.assert_allclose(found.worlds, 7.0)  # all they differ by is what they are known to be off
+    assert found.median == pytest.approx(7.0)
+    assert found.deviation == pytest.approx(0.0, abs=1e-5)
+    assert found.quantile(0.5) == pytest.approx(7.0)
+    half = corrected_by_hand(errors, 7.0 + 1.5 * errors, float(errors.var(ddof=1)))
+    assert half.slope == pytest.approx(0.75)  # noise as large as what worlds differ by: half of it is believed
+    unlike = corrected_by_hand(errors - errors.mean(), 7.0 + np.cos(np.arange(12)), 1e9)
+    assert unlike.slope == pytest.approx(0.0, abs=1e-6)
+    assert unlike.deviation == pytest.approx(unlike._replace(errors=()).deviation)
+
+
+def test_what_the_log_earned_by_luck_is_not_doubted_twice():
+    """A policy against the behaviour: chance in the logged return moves both, as far as the policy is like it."""
+    rng, off = np.random.default_rng(3), []
+    for _ in range(4_000):
+        b = rng.normal(size=17)
+        values = 2.0 * b + rng.normal(size=17)
+        luck = rng.normal(size=2)  # of what each half of the log's episodes earned
+        found = corrected(
+            ValueEstimate(values[1:, None] * np.ones(2)), Error(tuple(b[1:] - b[0] - luck[0]), 1.0, 0.5), 1
+        )
+        logged = b[0] + luck.mean()
+        off.append((found.median - logged - (values[0] - b[0])) / found.apart(np.sqrt(0.5)))
+    assert np.std(off) == pytest.approx(1.0, abs=0.12)
+    assert found.apart(0.7) < np.hypot(found.deviation, 0.7)
+    assert found.apart(0.0) == found.deviation
+
+
+@pytest.mark.parametrize("errors", [(), (1.0,) * 12, tuple(range(11)), (np.nan,) * 12])
+def test_what_cannot_correct_corrects_nothing(errors):
+    plain = ValueEstimate(np.random.default_rng(1).normal(size=(12, 4)))
+    found = corrected(plain, Error(errors, 1.0), 1)
+    np.testing.assert_array_equal(found.worlds, plain.worlds)
+    assert found.interval() == plain.interval()
+    few = ValueEstimate(plain.returns[: FEWEST - 1])
+    assert corrected(few, Error(tuple(range(FEWEST - 1)), 0.0), 1).interval() == few.interval()
+
+
+@pytest.mark.parametrize("folds", [1, 2])
+@pytest.mark.parametrize("noise", [0.1, 1.0, 4.0])
+def test_corrected_intervals_hold_and_are_narrower(folds, noise):
+    """Truth and worlds are drawn alike, and what the behaviour earned is seen with noise, by every fold anew."""
+    rng, inside, widths = np.random.default_rng(2), [], []
+    for _ in range(1_500):
+        b = rng.normal(size=16 * folds + 1)  # what the behaviour earns in each world; the first is the truth
+        values = 5.0 + 2.0 * b + rng.normal(size=len(b))
+        seen = b[0] + np.sqrt(noise) * rng.normal(size=folds)
+        errors = b[1:] - np.repeat(seen, 16)
+        plain = ValueEstimate(values[1:, None] * np.ones(2))
+        found = corrected(plain, Error(tuple(errors), noise), folds)
+        low, high = found.interval(0.9)
+        inside.append(low <= values[0] <= high)
+        widths.append(np.ptp((low, high)) / np.ptp(plain.interval(0.9)))
+    assert np.mean(inside) == pytest.approx(0.9, abs=0.03)
+    left = (1 + 4 * noise / folds / (1 + noise / folds)) / 5  # of the variance, once the behaviour is known
+    assert np.median(widths) == pytest.approx(np.sqrt(left), rel=0.15)
 
 
 def test_the_interval_stays_within_what_can_be_earned():
@@ -200,7 +270,7 @@ WALLED = by_hand.worlds(
     terminates=True,
 )
 PAYS = Paid(-4.0, 8.0, -4.0, 8.0)
-BARE = Known(starts=1, logged=0.0, paid=PAYS, loss=None, checks=None)
+BARE = Known(starts=1, logged=0.0, paid=PAYS, loss=None, past=Past(check((), None)))
 
 
 @pytest.mark.parametrize("terminates", [True, False])
@@ -433,7 +503,8 @@ def test_predictive_counts_every_doubt():
     better = closed(np.asarray(own.theta, np.float64), float(data.starts.mean()), float(np.mean(data.starts**2)))
     assert wider.value.gap == pytest.approx(np.median(better) - np.median(expected), abs=0.4)
     assert wider.value.gap > 0.3
-    assert wider.value.widen == 2.0
+    score = wider.value.gap / np.sqrt(wider.value.spread + ValueEstimate(better[:, None]).spread)
+    assert wider.value.widen == pytest.approx(np.sqrt((BLOCKS * 4 + FOLDS * score**2) / (BLOCKS + FOLDS)), rel=0.1)
     assert np.ptp(wider.value.interval()) > np.ptp(plain.value.interval())
 
 
@@ -448,7 +519,8 @@ def test_exact_checks_widen_nothing_and_doubled_ones_by_two():
     assert double.factor == pytest.approx(2.0, rel=0.01)
     assert double.inside == pytest.approx(2_000 * (2 * stats.norm.cdf(stats.norm.ppf(0.95) / 2) - 1), abs=1)
     assert double.factor < double.high < 2.1  # many blocks leave little doubt of it
-    assert check(0.1 * z, None).factor == 1.0  # never narrower than the worlds are
+    assert check(0.5 * z, None).factor == pytest.approx(0.5, rel=0.01)  # they differ by more than they are off
+    assert check((), None).factor == 1.0  # what nobody checked is not narrowed
 
 
 def test_single_steps_count_as_a_few_blocks_and_many_overrule_them():
@@ -464,11 +536,22 @@ def test_single_steps_count_as_a_few_blocks_and_many_overrule_them():
     assert few.factor == pytest.approx(np.sqrt((BLOCKS * 4 + 4) / (BLOCKS + 4)))
     assert many.factor == pytest.approx(np.sqrt((BLOCKS * 4 + 996) / (BLOCKS + 996)))
     assert few.factor > many.factor
+    small = check(np.ones(4), says(1.0, 100.0))
+    assert small.factor == pytest.approx(np.sqrt((BLOCKS * LEAST + 4) / (BLOCKS + 4)))
     assert check([1.0, np.nan, np.inf], None).blocks == 1
     assert not check(np.full(50, 9.0), None).held
     rng = np.random.default_rng(0)  # where steps and blocks agree, `high` is as high as it says nine times in ten
     tried = [check(2 * rng.standard_normal(12), says(8.0, 2.0)) for _ in range(300)]
     assert 0.88 < np.mean([found.high >= 2.0 for found in tried]) < 0.99
+
+
+def test_what_two_folds_differ_by_on_a_policy_counts_for_that_policy():
+    found = check(np.ones(8), None)
+    assert found.including(1.0) == pytest.approx(1.0)
+    assert found.including(0.0) < 1.0 < found.including(2.0) < found.including(5.0)
+    assert found.including(3.0) == pytest.approx(np.sqrt((BLOCKS + 8 + FOLDS * 9) / (BLOCKS + 8 + FOLDS)))
+    assert found.including(np.nan) == found.factor
+    assert check((), None).including(0.0) == 1.0
 
 
 def goals(reached: int = 6, missed: int = 6, length: int = 5) -> Dataset:
@@ -513,14 +596,18 @@ def test_what_the_last_step_of_an_episode_pays_is_told_from_the_rest():
 
 
 def test_every_doubt_is_a_term_and_their_squares_add_up():
-    doubts = {"starts": 4.0, "gap": 3.0, "common": 0.5, "widen": 2.0, "rare": 1.5, "less": -1.0, "more": 3.0}
+    doubts = {"starts": 4.0, "gap": 30.0, "common": 0.5, "widen": 2.0, "rare": 1.5, "less": -1.0, "more": 3.0}
     found = FIVE._replace(**doubts)
     between = (1 + 1 / 5) * np.var([2, 4, 4, 6, 20], ddof=1)
-    expected = {"worlds": between, "checks": 3 * between, "starts": 4.0, "gap": (0.5 + 0.25) * 9.0, "rare": 1.5**2}
+    used = 30.0**2 - 2 * between
+    expected = {"worlds": between, "checks": 3 * between, "starts": 4.0, "gap": 0.25 * used, "rare": 1.5**2}
     assert {name: found.terms[name] ** 2 for name in expected} == pytest.approx(expected)
     assert found.terms["unknown"] == 2.0
     assert found.deviation**2 == pytest.approx(sum(expected.values()))
-    assert FIVE._replace(gap=-3.0).terms["gap"] ** 2 == pytest.approx(4.5)
+    assert FIVE._replace(gap=-30.0, common=2.0).terms["gap"] == 0.0
+    narrowed = FIVE._replace(widen=0.5)
+    assert (narrowed.terms["worlds"], narrowed.terms["checks"]) == (pytest.approx(0.5 * between**0.5), 0.0)
+    assert narrowed.deviation == pytest.approx(0.5 * FIVE.deviation)
 
 
 def test_least_is_where_above_is_what_is_asked():

@@ -86,7 +86,7 @@ CASES = [
     ({"predicted": predicted(earning(2.0)), "level": 0.9}, GO, []),
     # a wide interval that lies above the baseline is one that lies above it
     ({"predicted": predicted(earning(100.0, 10.0))}, GO, []),
-    ({"predicted": predicted(earning(gap=6.0)), "baseline": -30.0}, GO, []),
+    ({"predicted": predicted(earning(gap=6.0, common=1.0)), "baseline": -30.0}, GO, []),
     # the first that fails decides
     ({"predicted": predicted(earning(-10.0)), "pil": loss(3.0)}, UNKNOWN, [1, 3]),
     ({"predicted": predicted(earning(-10.0), outside=0.9)}, UNKNOWN, [2, 3]),
@@ -118,7 +118,10 @@ def test_the_numbers_are_said():
     assert f"between {room.number(low)} and {room.number(high)}" in plain.reasons[3]
     wide = verdict(loss(), predicted(checks=checked(1.7, 20)), LOGGED).reasons[1]
     assert all(part in wide for part in ("20 stretches", "18 lie inside", "factor of 1.7"))
-    assert "as it is" in verdict(loss(), predicted(checks=checked()), LOGGED).reasons[1]
+    assert "taken as it is" in verdict(loss(), predicted(checks=checked()), LOGGED).reasons[1]
+    for widen, words in ((1.7, "taken 1.7 times"), (0.7, "more than they are off, and taken 0.7 times")):
+        off = predicted(earning(widen=widen), checks=checked())
+        assert words in verdict(loss(), off, LOGGED).reasons[1]
 
 
 def test_the_least_gain_is_what_is_passed_with_the_asked_probability():
@@ -143,7 +146,7 @@ def test_what_would_change_a_verdict_is_said_unless_it_is_go():
     assert any("more episodes like these" in line for line in off.advice)
     for doubt, words in (
         ({"apart": 8.0}, "worlds disagree"),
-        ({"gap": 9.0}, "worlds it was planned in"),
+        ({"gap": 9.0, "common": 1.0}, "worlds it was planned in"),
         ({"starts": 99.0}, "few starts"),
         ({"apart": 4.0, "widen": 4.0}, "off where they could be checked"),
         ({"rare": 9.0}, "few imagined episodes"),

@@ -202,12 +202,13 @@ def estimate_of(report: Earned, returns: np.ndarray) -> ValueEstimate:
     if "bounds" in known:
         low, high = cast(tuple[float, float], known["bounds"])
         known["bounds"] = (-np.inf if np.isnan(low) else low, np.inf if np.isnan(high) else high)
+    known["folds"] = int(cast(float, known.get("folds", 1)))
     return ValueEstimate(returns, **known)  # type: ignore[arg-type]
 
 
 def interval_terms(estimate: ValueEstimate, level: float) -> dict[str, float]:
     """Half of the interval's width that each source of doubt alone would make, by what it is."""
-    times = float(stats.t.ppf(0.5 + level / 2, max(estimate.members - 1, 1)))
+    times = float(stats.t.ppf(0.5 + level / 2, estimate.freedom))
     sizes = {name: size if name == "unknown" else times * size for name, size in estimate.terms.items()}
     return {DOUBTS.get(name, name): size for name, size in sizes.items()}
 

@@ -18,6 +18,7 @@ from ..value.predictive import Predictive
 from ..value.support import BOUNDED, CLIPPED, GUARDED, OUTSIDE
 from ..wording import number, percent
 
+SAME = 0.005  # a factor so near to 1 is not worth a word
 GO, NO_GO, UNKNOWN = "GO", "NO-GO", "NOT-ENOUGH-EVIDENCE"
 EXIT = {GO: 0, NO_GO: 3, UNKNOWN: 4}
 
@@ -57,7 +58,7 @@ def verdict(
         against = Against.of(predicted.returns, behaviour, baseline, level)
         gain = against.least
         checks = predicted.checks or check((), pil)
-        answers += [_checked(checks, pil), _supported(predicted), _better(against)]
+        answers += [_checked(checks, pil, predicted.returns.widen), _supported(predicted), _better(against)]
         advice = _advice(checks, predicted, against)
     word = next((answer.word for answer in answers if answer.word != GO), GO)
     return Verdict(word, tuple(answer.reason for answer in answers), gain, () if word == GO else advice)
@@ -103,7 +104,7 @@ def _finite(number: Any) -> bool:
     return bool(np.all(np.isfinite(number)))
 
 
-def _checked(checks: Checks, pil: PIL) -> Answer:
+def _checked(checks: Checks, pil: PIL, widen: float) -> Answer:
     """Whether predictions have held where they could be checked; what widening corrects does not also refuse."""
     question = "Has this kind of prediction held where it could be checked?"
     steps = (
@@ -113,15 +114,25 @@ def _checked(checks: Checks, pil: PIL) -> Answer:
         because = f"no episode was left to check a predicted return by, and {steps}"
         return _answer(GO if pil.balanced else UNKNOWN, question, because)
     there = f"{checks.inside} lie inside their 90% interval"
-    if checks.factor >= 1.005:
+    if checks.factor >= 1 + SAME:
         there += f" as it was, {checks.widened} once it is widened by a factor of {number(checks.factor)}"
     because = (
         f"worlds that had not seen them predicted the returns of {checks.blocks} stretches of the log, "
-        f"and {there}; {steps}; the interval here is {'as it is' if checks.factor < 1.005 else 'widened likewise'}"
+        f"and {there}; {steps}; what the worlds differ by on this policy is {_multiplied(widen)}"
     )
-    if checks.held:
+    if checks.held and widen <= LIMIT:
         return _answer(GO, question, because)
     return _answer(UNKNOWN, question, because + f", and beyond {number(LIMIT)} widening says nothing")
+
+
+def _multiplied(factor: float) -> str:
+    if abs(factor - 1) < SAME:
+        return "taken as it is"
+    return (
+        f"taken {number(factor)} times"
+        if factor > 1
+        else f"more than they are off, and taken {number(factor)} times"
+    )
 
 
 def _most(predicted: Predictive) -> float:
@@ -183,7 +194,7 @@ def _better(against: Against) -> Answer:
 def _advice(checks: Checks, predicted: Predictive, against: Against) -> tuple[str, ...]:
     """What would change the verdict."""
     advice, terms = [], predicted.returns.terms
-    if not checks.held:
+    if not checks.held or predicted.returns.widen > LIMIT:
         advice.append("more episodes like these, so that predictions can be made and checked on more of them")
     if predicted.support.outside > OUTSIDE or predicted.support.guarded > _most(predicted):
         advice.append(

@@ -8,7 +8,8 @@ from ..data import Log
 from ..types import BadInput, Key, Posterior
 from ..value.backtest import Backtest, backtest
 from ..value.backtest import Hypers as CloneHypers
-from ..value.checks import Checks, check
+from ..value.checks import check
+from ..value.predictive import Past
 from .choose import PosteriorChoice
 
 BRIEF = 100  # updates of worlds that are only tried out, and so are their checks
@@ -26,9 +27,13 @@ def backtested(key: Key, log: Log, choice: PosteriorChoice, worlds: Posterior, l
     return backtest(key, worlds, log.data, seen, choice.pil, level, hypers)
 
 
-def checked(key: Key, log: Log, choice: PosteriorChoice, worlds: Posterior) -> tuple[Checks, str]:
-    """How predictions of returns have held, and why they could not be checked, if they could not."""
+def checked(key: Key, log: Log, choice: PosteriorChoice, worlds: Posterior) -> tuple[Past, str]:
+    """How predictions of returns have held, and why they could not be checked, if they could not.
+
+    The first fold plans, the second judges.
+    """
     try:
-        return check(backtested(key, log, choice, worlds).scores, choice.pil), ""
+        tested = backtested(key, log, choice, worlds)
     except BadInput as error:
-        return check((), choice.pil), str(error)
+        return Past(check((), choice.pil)), str(error)
+    return Past(check(tested.scores, choice.pil), tested.errors([1]), tested.errors([0])), ""

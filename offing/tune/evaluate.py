@@ -24,7 +24,7 @@ from ..posterior.replay import replay
 from ..types import BadInput, H, Key, Policy, Posterior, WorldModel
 from ..value import backtest as past
 from ..value.checks import check
-from ..value.estimate import Estimate, ValueEstimate
+from ..value.estimate import Estimate, ValueEstimate, corrected
 from ..value.estimators import PREDICTIVE
 from ..value.estimators import methods as every_method
 from ..value.health import Evidence
@@ -176,14 +176,20 @@ def _add(jury: Jury, method: str, estimates: dict[str, Estimate] | LeftOut) -> N
 
 
 def _checked(estimate: Estimate, tested: past.Backtest | LeftOut, loss: PIL) -> Estimate:
-    """The estimate, widened by how far predictions of the log's own behaviour were off."""
-    if isinstance(tested, LeftOut):
+    """The estimate, corrected and widened as predictions of the log's own behaviour say."""
+    if isinstance(tested, LeftOut) or estimate.returns is None:
         return estimate
-    checks = attempt(lambda: check(tested.scores, loss))
-    if isinstance(checks, LeftOut):
+    known = attempt(lambda: (check(tested.scores, loss), tested.errors(range(tested.folds))))
+    if isinstance(known, LeftOut):
         return estimate
-    widened = lambda value: None if value is None else value._replace(widen=checks.factor)
-    return estimate._replace(estimate=widened(estimate.estimate), returns=widened(estimate.returns))
+    checks, errors = known
+    value, returns = (one._replace(widen=checks.factor) for one in (estimate.estimate, estimate.returns))
+    if errors is not None and len(errors.returns.worlds) == value.members:
+        value, returns = (
+            corrected(one, error, errors.folds)
+            for one, error in ((value, errors.values), (returns, errors.returns))
+        )
+    return estimate._replace(estimate=value, returns=returns)
 
 
 def _return(estimate: Estimate) -> ValueEstimate:

@@ -21,7 +21,8 @@ from ..value.pool import alone, memoryless, remembers
 from ..value.predictive import Predictive
 from .run import ALONE, Run
 
-FIELDS = tuple(name for name in ValueEstimate._fields if name not in ("returns", "bounds"))  # plain numbers
+OTHERS = ("returns", "bounds", "errors", "folds")  # no plain numbers; errors are added after what is kept
+FIELDS = tuple(name for name in ValueEstimate._fields if name not in OTHERS)
 PIECES = 7  # arrays that hold an Estimate
 REMEMBERS = (
     "it judges what acts on the observation alone, and this policy remembers (with --forget its memory is emptied "
@@ -161,8 +162,8 @@ def unpacked(arrays: Sequence[np.ndarray]) -> Estimate:
     """`packed` backwards."""
 
     def value(returns: np.ndarray, rest: np.ndarray) -> ValueEstimate:
-        numbers = dict(zip(FIELDS, map(float, rest), strict=False))
-        return ValueEstimate(returns, **numbers, bounds=(float(rest[-2]), float(rest[-1])))
+        plain = ValueEstimate(returns, bounds=(float(rest[-2]), float(rest[-1])))
+        return plain._replace(**dict(zip(FIELDS, map(float, rest), strict=False)))
 
     returns = value(*arrays[2:4]) if arrays[2].size else None
     health = {str(name): float(number) for name, number in zip(arrays[4], arrays[5], strict=True)}

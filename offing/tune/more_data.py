@@ -89,8 +89,9 @@ def more_data(
         for name, journey in zip(policies, rolled, strict=True):
             halves[name].append(_by_fewer(journey.rollouts, world, log, loss, shares[i]))
         run.tell("widths", i + 1, len(worlds))
+    plain = lambda name, e: now[name]._replace(errors=(), widen=e[-1].widen)  # as estimates by fewer rows are
     widths = {
-        name: attempt(lambda n=name, e=each: _width([*e, now[n]] if refitted else e, at, now[n], plan))
+        name: attempt(lambda n=name, e=each: _width([*e, plain(n, e)] if refitted else e, at, now[n], plan))
         for name, each in halves.items()
     }
     return MoreData(rows, tuple(losses), fit(rows, np.array([loss.total for loss in losses])), widths)
@@ -135,7 +136,7 @@ def _by_fewer(rollouts: Rollouts, worlds: Posterior, log: Log, loss: PIL, share:
 
 def half_width(estimate: ValueEstimate, level: float) -> float:
     """Half of the interval's width, not held to any bounds."""
-    known = float(stats.t.ppf(0.5 + level / 2, max(estimate.members - 1, 1))) * estimate.deviation
+    known = float(stats.t.ppf(0.5 + level / 2, estimate.freedom)) * estimate.deviation
     return known + (estimate.more - estimate.less) / 2
 
 

@@ -22,15 +22,14 @@ from ..hypers import groups
 from ..pil import PIL
 from ..planner import Planned, clone, plan, rppo, train, turns
 from ..types import Array, BadInput, Box, Dataset, Discrete, Key, Planner, Policy, Posterior
-from ..value.checks import Checks
-from ..value.predictive import estimates, known_of, rolled, rollouts
+from ..value.predictive import TOGETHER, Past, estimates, known_of, played, rollouts
 from .candidates import GLANCES, ROUNDS, PolicyChoice, pad_starts
 from .field import Candidate, decide, distance, tail_of
 from .run import ALONE, Run
 from .sweep import sweep
 
 ALWAYS = "bc"  # nothing worse than a clone of the behaviour is handed over where that can be seen
-JUDGED = 64  # episodes in every world that candidates are compared by
+JUDGED = TOGETHER  # episodes in every world that candidates are compared by
 LONGER = {"quick": 1, "standard": 2, "large": 2}  # times that the leading plan may go on while it still gains
 
 
@@ -91,7 +90,7 @@ class Jury(NamedTuple):
     own: Posterior
     held: Posterior
     loss: PIL | None
-    checks: Checks | None = None
+    past: Past | None = None
 
 
 def choose_candidate(
@@ -101,14 +100,14 @@ def choose_candidate(
     tried: Portfolio,
     loss: PIL | None = None,
     run: Run = ALONE,
-    checks: Checks | None = None,
+    past: Past | None = None,
 ) -> PolicyChoice:
     """Every candidate planned and judged, and the one chosen that earns most where it earns least."""
     k1, k2 = jax.random.split(key)
     own, held = pad_starts(worlds.fold(0)), pad_starts(worlds.fold(1))
     data = log.data._replace(starts=np.zeros((0, 1)))
     args = jax.device_put((k1, data, own, held))
-    jury = Jury(k2, log, own, held, loss, checks)
+    jury = Jury(k2, log, own, held, loss, past)
     candidates: list[Candidate] = []
     for planner, settings in tried.plain:
         program = _imagining(planner) if planner.imagines else _learning(planner)
@@ -162,12 +161,12 @@ def judged(
 ) -> list[Candidate]:
     """What each setting came to, played in held-out worlds with the same chances as all other candidates."""
     candidates, data = [], jury.log.data
-    known = known_of(data, jury.log.task, jury.loss, jury.checks)
+    known = known_of(data, jury.log.task, jury.loss, jury.past)
     for setting, one in zip(settings, planned, strict=True):
         blank = planner.blank(setting, data.steps.obs.shape[1], jury.held.task)
-        policy = replace(blank, params=jax.tree.map(jnp.asarray, one.params))
-        outside = rolled(jury.key, policy, jury.held, JUDGED)[0]
-        inside = rolled(jury.key, policy, jury.own, JUDGED)[0] if planner.imagines else None
+        policy = replace(blank, params=jax.tree.map(np.asarray, one.params))
+        outside = played(jury.key, policy, jury.held, JUDGED)[0]
+        inside = played(jury.key, policy, jury.own, JUDGED)[0] if planner.imagines else None
         promise = estimates(outside, inside, jury.held, known)[1]
         name = planner.label(setting) if planner.label else planner.name
         far = distance(policy, data, jury.log.task)

@@ -82,10 +82,10 @@ def planned(
     """Algorithm 1 from its second line on: what is planned in, and promised by, a posterior that is there."""
     k1, k2 = jax.random.split(key)
     own, held = worlds.fold(0), worlds.fold(1)
-    checks, unchecked = checked(jax.random.fold_in(key, 3), log, posterior, worlds)
+    past, unchecked = checked(jax.random.fold_in(key, 3), log, posterior, worlds)
     run.tell("check", 1, 1)
     if isinstance(plans, Portfolio):
-        policy = choose_candidate(k1, log, worlds, plans, posterior.pil, run, checks)
+        policy = choose_candidate(k1, log, worlds, plans, posterior.pil, run, past)
     else:
         policy = choose_policy(k1, rppo.planner, plans, log.data, own, held, "rppo", run)
     imagined = planners.get(policy.planner).imagines
@@ -97,7 +97,7 @@ def planned(
         own=pad_starts(own) if imagined else None,
         copies=copies,
         loss=posterior.pil,
-        checks=checks,
+        past=past if isinstance(plans, Portfolio) else past._replace(errors=None, own=None),
     )
     settled = () if policy.field is None else (policy.field.reason,)
     doubts = (f"promises could not be checked: {unchecked}",) if unchecked else ()

@@ -22,6 +22,7 @@ from ._view import half, unit, units
 from .pool import ROUNDS, Training
 
 INSIDE = 1e-4
+LOG_STD = (-5.0, 2.0)
 HELD = 0.1  # share of the episodes that say when to stop
 CAP = 4_096  # held-out rows that are read at every round
 BLOCK = 8_192  # rows read at once
@@ -45,7 +46,7 @@ def log_likelihood(net: Net, obs: Array, action: Array, actions: Box | Discrete)
     if isinstance(actions, Discrete):
         return jnp.sum(jax.nn.log_softmax(head) * action, -1)
     mean, log_std = jnp.split(head, 2, -1)
-    log_std = jnp.clip(log_std, -5.0, 2.0)
+    log_std = jnp.clip(log_std, *LOG_STD)
     inside = jnp.clip(unit(action, actions), INSIDE - 1, 1 - INSIDE)
     each = norm.logpdf(jnp.arctanh(inside), mean, jnp.exp(log_std))
     return jnp.sum(each - jnp.log1p(-jnp.square(inside)) - jnp.log(half(actions)), -1)

@@ -22,8 +22,8 @@ from ..hypers import hypers
 from ..nets import Net, mlp, mlp_init
 from ..optim import Learner, adam, cosine, descend, start
 from ..types import Array, Box, Dataset, Discrete, Key, Task
-from ._behaviour import log_likelihood
-from ._view import half
+from ._behaviour import INSIDE, LOG_STD, log_likelihood
+from ._view import half, unit
 from .pool import ROUNDS, Training
 
 HELD = 0.1  # share of the rows that say when to stop
@@ -65,7 +65,7 @@ def clone(key: Key, hypers: Hypers, data: Dataset, task: Task, parts: list[np.nd
     order = np.random.default_rng(0).permutation(len(rows))
     held = order[: min(CAP, max(1, round(HELD * len(rows))))]
     seen = order if len(rows) < 2 else order[len(held) :]
-    pick = lambda index: (jnp.asarray((obs[index] - mean) / std), jnp.asarray(action[index]), whose[index])
+    pick = lambda index: ((obs[index] - mean) / std, action[index], whose[index])
     net, code = _fit(key, hypers, pick(seen), pick(held), len(parts), task.actions)
     return Clone(net, code, mean, std)
 
@@ -102,12 +102,39 @@ def _fit(key: Key, hypers: Hypers, seen: Shown, held: Shown, count: int, actions
     return kept
 
 
-def act(key: Key, cloned: Clone, whose: Array, obs: Array, actions: Box | Discrete) -> Array:
-    """What would be done in part `whose` [...] where `obs` [..., S] is seen: a draw [..., A]."""
-    x = jnp.concatenate([(obs - cloned.mean) / cloned.std, jnp.asarray(cloned.code)[whose]], -1)
-    head = mlp(cloned.net, x)
+class Row(NamedTuple):
+    """Where something was done, and what."""
+
+    obs: Array  # [..., S]
+    action: Array  # [..., A]
+
+
+def act(key: Key, cloned: Clone, whose: Array, obs: Array, logged: Row, actions: Box | Discrete) -> Array:
+    """What would be done in part `whose` [...] where `obs` [..., S] is seen, had the chance been that of `logged`.
+
+    The logged action lies somewhere in what the clone thought possible there; the same place is taken here. So
+    chance has the log's own shape: what a controller does that now and then tries something else is no Gaussian.
+    """
+    there, here = _head(cloned, whose, logged.obs), _head(cloned, whose, obs)
     if isinstance(actions, Discrete):
-        return jax.nn.one_hot(jax.random.categorical(key, head), actions.n)
+        total = jnp.cumsum(jax.nn.softmax(there), -1)
+        high = jnp.sum(total * logged.action, -1)
+        low = high - jnp.sum(jax.nn.softmax(there) * logged.action, -1)
+        u = low + (high - low) * jax.random.uniform(key, high.shape)
+        below = jnp.cumsum(jax.nn.softmax(here), -1)[..., :-1] < u[..., None]
+        return jax.nn.one_hot(below.sum(-1), actions.n)
+    mean, std = _gaussian(there)
+    inside = jnp.clip(unit(logged.action, actions), INSIDE - 1, 1 - INSIDE)
+    z = (jnp.arctanh(inside) - mean) / std
+    mean, std = _gaussian(here)
+    return (jnp.array(actions.low) + jnp.array(actions.high)) / 2 + half(actions) * jnp.tanh(mean + std * z)
+
+
+def _head(cloned: Clone, whose: Array, obs: Array) -> Array:
+    x = jnp.concatenate([(obs - cloned.mean) / cloned.std, jnp.asarray(cloned.code)[whose]], -1)
+    return mlp(cloned.net, x)
+
+
+def _gaussian(head: Array) -> tuple[Array, Array]:
     mean, log_std = jnp.split(head, 2, -1)
-    drawn = jnp.tanh(mean + jnp.exp(jnp.clip(log_std, -5.0, 2.0)) * jax.random.normal(key, mean.shape))
-    return (jnp.array(actions.low) + jnp.array(actions.high)) / 2 + half(actions) * drawn
+    return mean, jnp.exp(jnp.clip(log_std, *LOG_STD))

@@ -63,6 +63,10 @@ def difference(one: ValueEstimate, other: ValueEstimate, starts: int) -> ValueEs
         rare=float(np.hypot(one.rare, other.rare)),
         less=one.less - other.more,
         more=one.more - other.less,
+        errors=one.errors if one.errors == other.errors else (),
+        noise=one.noise,
+        seen=one.seen,
+        folds=one.folds,
     )
 
 

@@ -85,12 +85,9 @@ def _pooled(
     key: Key, policies: Sequence[Policy], posterior: Posterior, copies: int, sampled: bool, way: bool
 ) -> list[Journey]:
     pool = jax.tree.map(lambda *leaves: jnp.stack(leaves), *policies)
-    sums = _host(_together(key, pool, posterior, copies, sampled, False)[0])
+    sums, rows = _host(_together(key, pool, posterior, copies, sampled, way))
     ways: list[Way | None] = [None] * len(policies)
-    if way:
-        other = jax.random.fold_in(key, 1)
-        rows = _host(_together(other, pool, posterior, min(copies, VISITS), sampled, True)[1])
-        assert rows is not None  # a path was asked for
+    if rows is not None:
         ways = [Way(*(part[i] for part in rows)) for i in range(len(policies))]
     return [Journey(jax.tree.map(lambda leaf, i=i: leaf[i], sums), ways[i]) for i in range(len(policies))]
 

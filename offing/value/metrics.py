@@ -118,7 +118,7 @@ def crps(estimates: Sequence[ValueEstimate] | np.ndarray, truths: Truths) -> Fig
 
 def _quantiles(estimate: ValueEstimate) -> np.ndarray:
     at = (np.arange(POINTS) + 0.5) / POINTS
-    off = np.asarray(stats.t.ppf(at, max(estimate.members - 1, 1))) * estimate.deviation
+    off = np.asarray(stats.t.ppf(at, estimate.freedom)) * estimate.deviation
     return np.clip(estimate.median + off, *estimate.bounds)
 
 

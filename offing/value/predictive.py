@@ -15,12 +15,13 @@ from ..posterior.walk import Place, fixed, memories
 from ..types import Array, Dataset, Key, Memory, Policy, Posterior, Seen, Task
 from ._foreign import is_host, living
 from .checks import Checks, check
-from .estimate import ValueEstimate, start_variance
+from .estimate import Errors, ValueEstimate, corrected, start_variance
 from .foreign import validate_actions
 from .support import Support, outside
 
 COMMON = 2.0  # times a plan's use of errors of its own worlds that its use of shared ones may be, at most
 VISITS = 16  # episodes a world whose way is held against the log
+TOGETHER = 64  # episodes a world that a program plays: more are played by calling it again
 
 
 class Rollouts(NamedTuple):
@@ -50,20 +51,25 @@ def rollouts(
 ) -> tuple[Rollouts, Any]:
     """`copies` episodes in every world, one hypothesis each, their starts drawn independently.
 
-    With `path` also where they went: observations, actions and whether the episode was still on, [T, M, K, ...].
+    With `path` also where the first VISITS of each world went: observations, actions and whether the episode was
+    still on, [T, M, VISITS, ...].
     """
 
     def one(carry: Any, at: tuple[Key, Array]) -> tuple[Any, Any]:
         (walk, memory), (key, t) = carry, at
         k1, k2 = jax.random.split(key)
         action, memory = policy.act(policy.params, memory, walk.seen, k1 if sampled else None)
-        row = (walk.seen.obs, action, walk.alive) if path else None
+        row = _few(walk.seen.obs, action, walk.alive) if path else None
         return (moved(k2, posterior, walk, action, t), memory), row
 
     walk, keys = begun(key, posterior, copies)
     carry = (walk, policy.begin(*walk.alive.shape))
     (walk, _), rows = jax.lax.scan(one, carry, (keys, jnp.arange(len(keys))))
     return ended(posterior, walk), rows
+
+
+def _few(obs: Array, action: Array, alive: Array) -> tuple[Array, Array, Array]:
+    return obs[:, :VISITS], action[:, :VISITS], alive[:, :VISITS]
 
 
 def begun(key: Key, posterior: Posterior, copies: int) -> tuple[Walk, Key]:
@@ -130,7 +136,7 @@ def hosted(
         seen = walk.seen._replace(obs=living(walk.seen.obs, alive))
         action, memory = policy.act(policy.params, memory, seen, None)
         if path:
-            rows.append((seen.obs, action, alive))
+            rows.append(_few(seen.obs, action, alive))
         walk = _moved(k, posterior, walk, action, t)
     return ended(posterior, walk), tuple(np.stack(each) for each in zip(*rows, strict=True))
 
@@ -142,6 +148,19 @@ def rolled(
     if is_host(policy):
         return hosted(key, policy, posterior, copies, path)
     return _rollouts(key, policy, posterior, copies, sampled, path)
+
+
+def played(
+    key: Key, policy: Policy, posterior: Posterior, copies: int, sampled: bool = False
+) -> tuple[Rollouts, tuple[Array, Array, Array]]:
+    """`copies` episodes in every world, on the host, and where the first few went.
+
+    One program serves however many: it is called again for each TOGETHER of them.
+    """
+    parts = [copies] if is_host(policy) else [min(TOGETHER, copies - i) for i in range(0, copies, TOGETHER)]
+    each = [rolled(jax.random.fold_in(key, i), policy, posterior, n, sampled, True) for i, n in enumerate(parts)]
+    sums = jax.tree.map(lambda *leaves: np.concatenate(leaves, 1), *(one for one, _ in each))
+    return sums, each[0][1]
 
 
 class Predictive(NamedTuple):
@@ -162,28 +181,28 @@ def predictive(
     own: Posterior | None = None,
     copies: int = 256,
     loss: PIL | None = None,
-    checks: Checks | None = None,
+    past: Past | None = None,
 ) -> Predictive:
     """The policy's value in the worlds of `posterior`, and how much of its way the log supports.
 
     `own` are the worlds it was trained in: what it earns more in them is counted as doubt. `loss` is the
-    posterior's: it says how much of their error worlds share. `checks` say how much too small their spread has
-    been where it could be checked; without any, single steps say it. `data` is the log; `posterior.starts` may be
-    a table that repeats its starts.
+    posterior's: it says how much of their error worlds share. `past` says how predictions of the log's own
+    behaviour have held; without it, single steps say how much too small the worlds' spread is. `data` is the log;
+    `posterior.starts` may be a table that repeats its starts.
     """
-    k1, k2, k3 = jax.random.split(key, 3)
-    run = lambda key, worlds: jax.tree.map(np.asarray, rolled(key, policy, worlds, copies)[0])
-    imagined = run(k1, posterior)
-    trained = None if own is None else run(k2, own)
-    value, returns = estimates(imagined, trained, posterior, known_of(data, posterior.task, loss, checks))
-    way: Any = rolled(k3, policy, posterior, min(copies, VISITS), path=True)[1]
+    k1, k2 = jax.random.split(key)
+    imagined, way = played(k1, policy, posterior, copies)
+    trained = None if own is None else played(k2, policy, own, copies)[0]
+    value, returns = estimates(imagined, trained, posterior, known_of(data, posterior.task, loss, past))
     validate_actions(policy, *way)
     support = Support(
         outside=outside(data, *way),
         clipped=float(np.average(imagined.clipped, weights=imagined.lengths)),
         guarded=float(imagined.guarded.mean()),
     )
-    return Predictive(value, returns, float(imagined.lengths.mean()), support, checks)
+    return Predictive(
+        value, returns, float(imagined.lengths.mean()), support, None if past is None else past.checks
+    )
 
 
 class Paid(NamedTuple):
@@ -215,6 +234,14 @@ def paid(data: Dataset, task: Task) -> Paid:
     return Paid(float(inside.min()), float(inside.max()), float(final.min()), float(final.max()))
 
 
+class Past(NamedTuple):
+    """How predictions of the log's own behaviour have held, and what they were off by."""
+
+    checks: Checks
+    errors: Errors | None = None  # of the worlds that judge
+    own: Errors | None = None  # of those that a plan was trained in
+
+
 class Known(NamedTuple):
     """What is known beside imagined episodes."""
 
@@ -222,36 +249,39 @@ class Known(NamedTuple):
     logged: float  # what its episodes earned
     paid: Paid
     loss: PIL | None
-    checks: Checks | None
-
-    @property
-    def widen(self) -> float:
-        """How much too small the worlds' spread is: as checks say, or else single steps."""
-        return (self.checks or check((), self.loss)).factor
+    past: Past
 
 
-def known_of(data: Dataset, task: Task, loss: PIL | None = None, checks: Checks | None = None) -> Known:
-    """What the log knows beside imagined episodes."""
-    return Known(len(data.starts), behaviour(data, task).mean, paid(data, task), loss, checks)
+def known_of(data: Dataset, task: Task, loss: PIL | None = None, past: Past | None = None) -> Known:
+    """What the log knows beside imagined episodes; where nothing of the past is known, single steps say it."""
+    return Known(
+        len(data.starts), behaviour(data, task).mean, paid(data, task), loss, past or Past(check((), loss))
+    )
 
 
 def estimates(
     episodes: Rollouts, trained: Rollouts | None, posterior: Posterior, known: Known
 ) -> tuple[ValueEstimate, ValueEstimate]:
     """Value and return that episodes in `posterior` come to; `trained` are episodes in the plan's own worlds."""
-    task = posterior.task
+    task, (checks, errors, own) = posterior.task, known.past
+
+    def bare(rolled: Rollouts, name: str, errors: Errors | None) -> ValueEstimate:
+        plain = ValueEstimate(np.asarray(getattr(rolled, name)))
+        return plain if errors is None else corrected(plain, getattr(errors, name), errors.folds)
 
     def one(name: str, left: Array, steps: float) -> ValueEstimate:
-        returns, unknown = np.asarray(getattr(episodes, name)), float(np.mean(left))
-        median = float(np.median(returns.mean(1)))
-        gap = 0.0 if trained is None else float(np.median(np.mean(getattr(trained, name), 1))) - median
-        return ValueEstimate(
-            returns,
-            starts=start_variance(returns, np.asarray(episodes.first) % known.starts, known.starts),
+        held, unknown = bare(episodes, name, errors), float(np.mean(np.asarray(left)))
+        gap, widen = 0.0, checks.factor
+        if trained is not None:
+            inside = bare(trained, name, own)
+            gap = inside.median - held.median
+            widen = checks.including(gap / max(np.sqrt(held.spread + inside.spread), 1e-12))
+        return held._replace(
+            starts=start_variance(held.returns, np.asarray(episodes.first) % known.starts, known.starts),
             gap=gap,
             common=0.0 if known.loss is None else min(known.loss.common, COMMON),
-            widen=known.widen,
-            rare=abs(median - steps / task.horizon * known.logged) / (returns.shape[1] + 1),
+            widen=widen,
+            rare=abs(held.median - steps / task.horizon * known.logged) / (held.returns.shape[1] + 1),
             less=min(known.paid.low, 0.0) * unknown,
             more=max(known.paid.high, 0.0) * unknown,
             bounds=known.paid.bounds(steps, posterior.terminates),
