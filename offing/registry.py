@@ -9,14 +9,28 @@ Another package adds a part in its pyproject.toml, and nothing here has to know 
 
 from __future__ import annotations
 
+import sys
+from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
 from pkgutil import iter_modules
 from typing import Generic, TypeVar
 
 from .types import BadInput
 
 Part = TypeVar("Part")
+
+
+@cache
+def _files(home: str) -> tuple[str, ...]:
+    folder = import_module(home).__path__
+    return tuple(sorted(module.name for module in iter_modules(folder) if not module.name.startswith("_")))
+
+
+@cache
+def _points(group: str, path: tuple[str, ...]) -> EntryPoints:
+    """Every installed package is read for it, which takes longer than a small log does; once for each sys.path."""
+    return entry_points(group=group)
 
 
 class Registry(Generic[Part]):
@@ -27,13 +41,12 @@ class Registry(Generic[Part]):
 
     def own(self) -> list[str]:
         """Names of the parts in the folder; files that begin with an underscore hold none."""
-        folder = import_module(self.home).__path__
-        return sorted(module.name for module in iter_modules(folder) if not module.name.startswith("_"))
+        return list(_files(self.home))
 
     def added(self) -> dict[str, EntryPoint]:
         """What other packages add, by name; nobody can take the name of a part that is in the folder."""
         own = self.own()
-        return {point.name: point for point in entry_points(group=self.group) if point.name not in own}
+        return {point.name: point for point in _points(self.group, tuple(sys.path)) if point.name not in own}
 
     def names(self) -> list[str]:
         """Every part there is. Nothing is imported for it."""
