@@ -66,6 +66,7 @@ class Evaluate(NamedTuple):
     error: float
     fqe_error: float
     ratio: float
+    middle: tuple[float, float]  # the median log's error, the posterior's and FQE's: one log alone cannot make it
     spearman: float
     fqe_spearman: float
     covered: dict[str, Share]
@@ -75,6 +76,18 @@ class Evaluate(NamedTuple):
     return_covered: dict[str, Share]
     return_width: float
     seconds: float
+
+
+class Field(NamedTuple):
+    """Figures of the choice among a run's candidates, each of which was played in its true task."""
+
+    runs: int
+    candidates: int
+    at_least_log: Share  # runs whose policy earned no less than the log's mean, by two standard errors
+    near_best: Share  # runs whose choice earned the best candidate's return less 5% of the field's range
+    far_enough: Share  # runs whose choice lies at 90% of the way from the worst candidate to the best
+    spearman: float  # of promised and earned over a run's candidates, on average
+    covered: Share  # candidates that earned what their 90% interval promised
 
 
 def read(places: Iterable[Path]) -> list[Record]:
@@ -154,13 +167,47 @@ def sorel_figures(records: Sequence[Record]) -> Sorel:
     )
 
 
+def field_figures(records: Sequence[Record]) -> Field | None:
+    """Figures of choices, of the records whose candidates were played; nothing where there are none."""
+    runs = [r for r in records if r.get("field")]
+    if not runs:
+        return None
+    ways, ranks, covered = [], [], []
+    for run in runs:
+        earned = np.array([one["realised"] for one in run["field"]])
+        promised = np.array([one["median"] for one in run["field"]])
+        chosen = next(one["realised"] for one in run["field"] if one["chosen"])
+        ways.append(1 - (earned.max() - chosen) / (np.ptp(earned) or 1.0))
+        ranks.append(_rank_correlation(promised, earned))
+        covered += [one["interval"][0] <= one["realised"] <= one["interval"][1] for one in run["field"]]
+    return Field(
+        runs=len(runs),
+        candidates=len(covered),
+        at_least_log=_share(gain(r)[0] >= -2 * gain(r)[1] for r in runs),
+        near_best=_share(way >= 0.95 for way in ways),
+        far_enough=_share(way >= 0.9 for way in ways),
+        spearman=float(np.mean(ranks)),
+        covered=_share(covered),
+    )
+
+
+def _rank_correlation(a: np.ndarray, b: np.ndarray) -> float:
+    """Spearman's; 0 where either says the same of all."""
+    if np.ptp(a) == 0 or np.ptp(b) == 0:
+        return 0.0
+    return float(np.corrcoef(stats.rankdata(a), stats.rankdata(b))[0, 1])
+
+
 def stopped(records: Sequence[Record]) -> dict[str, int]:
-    """How many runs each question of the verdict stopped, by the question: those that it answered with No."""
+    """How many runs each question of the verdict stopped, by the question: those that it answered with No.
+
+    What a question says in brackets is of one log, and left out.
+    """
     counts: dict[str, int] = defaultdict(int)
     for record in records:
         for reason in record.get("reasons", ()):
             question, _, answer = reason.partition("?")
-            counts[question + "?"] += answer.strip().startswith("No")
+            counts[question.partition(" (")[0] + "?"] += answer.strip().startswith("No")
     return {question: count for question, count in counts.items() if count}
 
 
@@ -192,9 +239,7 @@ class Compared(NamedTuple):
 
     @property
     def spearman(self) -> float:
-        if np.ptp(self.estimate) == 0:
-            return 0.0
-        return float(np.corrcoef(stats.rankdata(self.estimate), stats.rankdata(self.truth))[0, 1])
+        return _rank_correlation(self.estimate, self.truth)
 
     def hits(self, level: str) -> list[bool]:
         if level not in self.low:
@@ -225,6 +270,7 @@ def evaluate_figures(records: Sequence[Record]) -> Evaluate:
     theirs = [one for r in records if (one := compared(r, "fqe"))]
     returns = [one for r in records if (one := compared(r, "predictive", "return"))]
     mean = lambda numbers: float(np.mean(numbers)) if len(numbers) else float("nan")
+    middle = lambda numbers: float(np.median(numbers)) if len(numbers) else float("nan")
     error, fqe = mean([one.error for one in ours]), mean([one.error for one in theirs])
     covered = lambda many: {level: _share(hit for one in many for hit in one.hits(level)) for level in LEVELS}
     return Evaluate(
@@ -233,6 +279,7 @@ def evaluate_figures(records: Sequence[Record]) -> Evaluate:
         error=error,
         fqe_error=fqe,
         ratio=error / fqe if fqe else float("nan"),
+        middle=(middle([one.error for one in ours]), middle([one.error for one in theirs])),
         spearman=mean([one.spearman for one in ours]),
         fqe_spearman=mean([one.spearman for one in theirs]),
         covered=covered(ours),

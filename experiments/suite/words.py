@@ -9,12 +9,14 @@ from .table import (
     GO,
     LEVELS,
     Evaluate,
+    Field,
     Record,
     Share,
     Sorel,
     better,
     by_commit,
     evaluate_figures,
+    field_figures,
     flips,
     gain,
     inside,
@@ -55,6 +57,8 @@ def _sorel(records: list[Record]) -> list[str]:
         return []
     lines = ["-- offing sorel", *_sorel_lines(sorel_figures(records))]
     lines += [f"   stopped {count}: {question}" for question, count in stopped(records).items()]
+    field = field_figures(records)
+    lines += _field_lines(field) if field else []
     lines.append(f"   {'run':34} {'verdict':20} {'promised':>10} {'90% interval':>24} {'earned':>17} {'log':>17}")
     for r in records:
         low, high = r["promise"]["intervals"]["0.9"]
@@ -84,6 +88,17 @@ def _sorel_lines(f: Sorel) -> list[str]:
     ]
 
 
+def _field_lines(f: Field) -> list[str]:
+    return [
+        f"   candidates {f.candidates} of {f.runs} runs, each played in its true task",
+        f"   the chosen one earned no less than the log by two standard errors: {f.at_least_log} (97% asked)",
+        f"   at least the best candidate's return less 5% of the range: {f.near_best} (80% asked)",
+        f"   at 90% of the way from the worst candidate to the best, or above: {f.far_enough}",
+        f"   Spearman of promised and earned over a run's candidates: {f.spearman:.2f} on average (0.9 asked)",
+        f"   candidates inside their 90% interval: {f.covered}",
+    ]
+
+
 def _pm(one: Record) -> str:
     return f"{one['mean']:.4g} ± {one['stderr']:.2g}"
 
@@ -110,6 +125,7 @@ def _evaluate_lines(f: Evaluate) -> list[str]:
     return [
         f"   logs {f.runs}, policies {f.policies}; median {f.seconds:.0f} s",
         f"   error {f.error:.3f} of the pool's range, FQE's {f.fqe_error:.3f}: {f.ratio:.2f} of it (0.15 asked)",
+        f"   the median log's error {f.middle[0]:.3f}, FQE's {f.middle[1]:.3f}",
         f"   Spearman {f.spearman:.2f} on average (0.93 asked), FQE's {f.fqe_spearman:.2f}",
         f"   covered: {_levels(f.covered)} (87% to 95% at 90%)",
         f"   covered by FQE: {_levels(f.fqe_covered)}",
