@@ -6,7 +6,13 @@ Ridge regression on linear, square and random cosine features, and boosted trees
 
 from __future__ import annotations
 
+from functools import cache
+from typing import TYPE_CHECKING
+
 import numpy as np
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 RIDGE = 3.0  # of the ridge, on standardised features
 WAVES = 64  # random cosine features
@@ -41,7 +47,6 @@ def _ridge(x: np.ndarray, y: np.ndarray, queries: np.ndarray, seed: int) -> tupl
 
 def _boosted(x: np.ndarray, y: np.ndarray, queries: np.ndarray, seed: int) -> np.ndarray:
     from sklearn.ensemble import HistGradientBoostingRegressor
-    from threadpoolctl import threadpool_limits
 
     prediction = np.zeros((len(queries), y.shape[1]))
     for d in range(y.shape[1]):
@@ -54,7 +59,17 @@ def _boosted(x: np.ndarray, y: np.ndarray, queries: np.ndarray, seed: int) -> np
             early_stopping=False,  # type: ignore[arg-type]  # its own annotation knows only "auto"
             l2_regularization=1.0,
         )  # fmt: skip
-        # Rows are few: threads would wait for each other most of the time, and on a busy machine without end.
-        with threadpool_limits(1):
+        with _threads().limit(limits=1):
             prediction[:, d] = size * model.fit(x, y[:, d] / size).predict(queries)
     return prediction
+
+
+@cache
+def _threads() -> ThreadpoolController:
+    """What limits threads: rows are few, so that threads would wait for each other most of the time, and on a busy
+    machine without end. To look for the libraries that start them takes as long as a small fit, so once is enough.
+    """
+    import sklearn.ensemble  # noqa: F401  # whose library of threads is to be there when it is looked for
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

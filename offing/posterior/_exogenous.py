@@ -128,17 +128,16 @@ class Test(NamedTuple):
             return np.zeros(y.shape[1], bool)  # actions that follow from the state: nobody knows
         sure = float(stats.norm.ppf(1 - LEVEL / (2 * mine.shape[1])))
         plain = np.array([not np.any(self._moves(mine, rest[:, d], sure)) for d in range(y.shape[1])])
-        return plain & ~self.helps(x, by, y, plain)
+        return plain & ~self.helps(np.concatenate([x, by], 1), y, rest, plain)
 
-    def helps(self, x: np.ndarray, by: np.ndarray, y: np.ndarray, which: np.ndarray) -> np.ndarray:
-        """Of `which` columns of y [D] boosted trees predict more in other episodes once they know `by` too.
+    def helps(self, both: np.ndarray, y: np.ndarray, rest: np.ndarray, which: np.ndarray) -> np.ndarray:
+        """Of `which` columns of y [D] boosted trees leave less in other episodes than `rest`, once they know `both`.
 
         What works through a product of two columns has no line: the change of a cosine is a sine times a speed.
         """
         seen = np.zeros(y.shape[1], bool)
         if which.any():
-            alone, both = (np.square(self.left(a, y[:, which])) for a in (x, np.concatenate([x, by], 1)))
-            gain = alone - both
+            gain = np.square(rest[:, which]) - np.square(self.left(both, y[:, which]))
             seen[which] = (self._strength(gain) > stats.norm.ppf(1 - LEVEL)) & (gain.mean(0) > MATERIAL)
         return seen
 
