@@ -80,18 +80,65 @@ def test_rows_are_told_in_terms_of_their_kinds(mixed):
 
 
 def test_what_follows_for_certain_is_found_and_only_that():
+    rng = np.random.default_rng(0)
+    rest = lambda rows, tries=True: _kinds.Others(
+        np.arange(rows) // 50, rng.normal(size=(rows, 1)) if tries else np.zeros((rows, 1))
+    )
     hour = np.arange(600) % 24 / 24
-    table = _kinds.successor(hour, np.roll(hour, -1))
+    table = _kinds.successor(hour, np.roll(hour, -1), rest(600))
     np.testing.assert_allclose(table, np.stack([np.arange(24) / 24, (np.arange(24) + 1) % 24 / 24], 1), atol=1e-12)
-    assert _kinds.successor(hour, hour).shape == (0, 2)  # it never changes
+    assert _kinds.successor(hour, hour, rest(600)).shape == (0, 2)  # it never changes
+    assert (
+        _kinds.successor(hour, np.roll(hour, -1), rest(600, tries=False)) is None
+    )  # what if something were done?
+    assert _kinds.successor(hour * 1e-8, np.roll(hour, -1) * 1e-8, rest(600)) is not None  # whatever the unit
+    switch = 1e-8 * rng.integers(0, 2, 601)
+    assert _kinds.successor(switch[:-1], switch[1:], rest(600)) is None
     late = np.roll(hour, -1)
     late[300] = hour[300]  # it stood still once
-    assert _kinds.successor(hour, late) is None
-    assert _kinds.successor(np.arange(600.0), np.arange(600.0) + 1) is None  # a date: nothing follows twice
+    assert _kinds.successor(hour, late, rest(600)) is None
+    assert (
+        _kinds.successor(np.arange(600.0), np.arange(600.0) + 1, rest(600)) is None
+    )  # a date: nothing follows twice
     long = np.arange(9_000) % (_kinds.CLOCK + 1)
-    assert _kinds.successor(long, np.roll(long, -1)) is None
-    rng = np.random.default_rng(0)
-    assert _kinds.successor(rng.integers(0, 3, 600), rng.integers(0, 3, 600)) is None
+    assert _kinds.successor(long, np.roll(long, -1), rest(9_000)) is None
+    assert _kinds.successor(rng.integers(0, 3, 600), rng.integers(0, 3, 600), rest(600)) is None
+
+
+def test_what_comes_to_rest_is_no_clock():
+    """Before it does, anything follows once on anything; at rest the same follows on the same, for a long time."""
+    rng, obs, after = np.random.default_rng(1), [], []
+    for _ in range(50):
+        x = rng.normal()
+        for step in range(40):
+            new = 0.8 * x + rng.normal() if step < 7 else 0.0
+            obs.append(x)
+            after.append(new)
+            x = new
+    others = _kinds.Others(np.repeat(np.arange(50), 40), rng.normal(size=(2_000, 1)))
+    assert _kinds.successor(np.array(obs), np.array(after), others) is None
+
+
+def test_a_count_goes_on_beyond_what_was_counted():
+    table = np.array([[[0.0, 1.0, 2.0], [1.0, 2.0, 3.0]]])
+    block = _kinds.Block(1, (), (), clocks=((0, 3),))
+    values = _kinds.Values(*(np.zeros((2, 1)), np.zeros(0), np.zeros((0, 0)), np.ones(1), np.zeros((2, 1)), table))
+    before = jnp.array([[1.0], [3.0], [7.0]])
+    np.testing.assert_allclose(_world.certain(block, values, before, before)[:, 0], [2.0, 4.0, 8.0])
+
+
+def test_a_clock_of_large_numbers_reads_small_where_the_reward_is_learned():
+    """Seconds of the day: unscaled they would be all that a net sees, and its prior too."""
+    rows = 400
+    seconds = np.arange(rows + 1) % 24 * 3_600.0
+    level = np.random.default_rng(0).normal(size=rows + 1)
+    both = np.stack([seconds, level], 1)
+    data = log_of(both[:-1], both[1:], level[1:])
+    prepared = ensemble.prepare(data, TASK)
+    assert prepared.shape.clocks == ((0, 24),)
+    scale = learned(data).theta.scale
+    change = ((both[1:] - both[:-1]) - np.asarray(scale.out_mean[0, :2])) / np.asarray(scale.out_std[0, :2])
+    assert np.abs(change).max() < 10
 
 
 def test_worlds_know_what_follows_for_certain():

@@ -27,6 +27,9 @@ from ..types import Array, Dataset
 
 CLOCK = 512  # values of a clock, at most
 TURNS = 4  # rows to a value of it, at least, over all of them: else anything follows once on anything
+SAME = 1e-6  # share of a column's range by which what follows on a value may differ and be the same
+ANEW = 0.95  # share of rows whose value was met in other episodes too, and at whose value actions differed
+STRETCH = 64  # rows that are taken for an episode where episodes are unknown
 GLANCE = 8_192  # rows that show whether a column takes so few
 FEW = 8  # values of a column that takes no others
 TIMES = 25  # rows to a value, at least: in a short log every column takes few
@@ -139,10 +142,12 @@ def kinds_of(
     width = obs.shape[1]
     unit = np.ones(width, np.float32) if unit is None else np.asarray(unit, np.float32)
     sort = Sorted()
+    other = Others(np.asarray(data.episode)[:rows], np.asarray(steps.action)[:rows])
     for c in range(width):
-        next_ = after[:rows, c]
-        sort.put(c, obs[:rows, c], next_, unit[c] * np.expm1(next_) if c in logs else next_)
-    sort.put(width, None, reward[:rows], None)
+        now, next_ = obs[:rows, c], after[:rows, c]
+        follows = successor(now, next_, other)
+        sort.put(c, now, next_, follows, unit[c] * np.expm1(next_) if c in logs else next_)
+    sort.put(width, None, reward[:rows], None, None)
     walls = stops(after[:rows])
     kinds = Kinds(
         width,
@@ -182,9 +187,15 @@ class Sorted:
     gates: dict[int, tuple[str, float]] = field(default_factory=dict)
     whole: list[int] = field(default_factory=list)
 
-    def put(self, column: int, now: np.ndarray | None, after: np.ndarray, plain: np.ndarray | None) -> None:
+    def put(
+        self,
+        column: int,
+        now: np.ndarray | None,
+        after: np.ndarray,
+        follows: np.ndarray | None,
+        plain: np.ndarray | None,
+    ) -> None:
         """Finds the kind of a column, of which `plain` is `after` in the log's units; the reward has neither."""
-        follows = None if now is None else successor(now, after)
         if follows is not None and not len(follows):
             self.still.append(column)
         elif follows is not None:
@@ -221,9 +232,32 @@ def targets(kinds: Kinds, values: Values, obs: np.ndarray, after: np.ndarray) ->
     return Targets(amount, moved, chosen, held)
 
 
-def successor(obs: np.ndarray, after: np.ndarray) -> np.ndarray | None:
+class Others(NamedTuple):
+    """What else stands in the rows of a column."""
+
+    episode: np.ndarray  # [N]
+    action: np.ndarray  # [N, A]
+
+    @property
+    def half(self) -> np.ndarray:
+        """Every second episode, or where there are none every second stretch of rows [N]."""
+        place = self.episode if self.episode[0] >= 0 else np.arange(len(self.episode)) // STRETCH
+        return np.cumsum(np.r_[0, place[1:] != place[:-1]]) % 2 == 0
+
+    def differ(self, index: np.ndarray) -> np.ndarray:
+        """Whether actions differed where a column stood at the value of that index [N]."""
+        low, high = (np.full((index.max() + 1, self.action.shape[1]), edge) for edge in (np.inf, -np.inf))
+        np.minimum.at(low, index, self.action)
+        np.maximum.at(high, index, self.action)
+        return np.any(high > low, 1)[index]
+
+
+def successor(obs: np.ndarray, after: np.ndarray, others: Others) -> np.ndarray | None:
     """Every value of a column and what always follows on it [K, 2]; none of them where it never changes, and None
     where nothing follows for certain.
+
+    What half of the episodes teach must hold in the others too, whatever was done: after a transient anything
+    follows once on anything, and what a controller does in the same way every time follows from what it does.
     """
     some = slice(None, None, max(1, len(obs) // GLANCE))
     if np.array_equal(obs[some], after[some]) and np.array_equal(obs, after):
@@ -236,8 +270,12 @@ def successor(obs: np.ndarray, after: np.ndarray) -> np.ndarray | None:
     least, most = np.full(len(values), np.inf), np.full(len(values), -np.inf)
     np.minimum.at(least, index, after)
     np.maximum.at(most, index, after)
-    sure = np.all(most - least <= 1e-6 * (1 + np.abs(most)))
-    return np.stack([values, least], 1) if sure else None
+    if np.any(most - least > SAME * np.ptp(after)) or np.mean(others.differ(index)) < ANEW:
+        return None
+    half = others.half
+    met = [np.bincount(index[part], minlength=len(values)) > 0 for part in (half, ~half)]
+    held = [np.mean(met[1 - i][index[part]]) if part.any() else 0.0 for i, part in enumerate((half, ~half))]
+    return np.stack([values, least], 1) if min(held) >= ANEW else None
 
 
 def few_values(after: np.ndarray, obs: np.ndarray | None) -> np.ndarray | None:

@@ -46,10 +46,16 @@ def gain_of(known: Known) -> Array:
 
 
 def moments(a: Array, fold: Fold, counted: Array | None = None) -> tuple[Array, Array]:
-    """Mean and standard deviation over a fold's rows, where `counted` says so; a constant column keeps width 1."""
+    """Mean and standard deviation over a fold's rows, where `counted` says so; a constant column keeps width 1.
+
+    Of a column that counts nowhere, a switch or a clock, over all rows: it is read by other nets.
+    """
     picked = a[fold.rows]
-    used = fold.used * (1.0 if counted is None else counted[fold.rows])
-    count = jnp.maximum(jnp.sum(used * jnp.ones_like(picked), 0), 1.0)
+    used = fold.used * jnp.ones_like(picked)
+    if counted is not None:
+        some = used * counted[fold.rows]
+        used = jnp.where(some.sum(0) > 0, some, used)
+    count = jnp.maximum(jnp.sum(used, 0), 1.0)
     mean = jnp.sum(picked * used, 0) / count
     std = jnp.sqrt(jnp.sum(jnp.square(picked - mean) * used, 0) / count)
     return mean, jnp.where(std > 1e-6 * (1 + jnp.abs(mean)), std, 1.0)

@@ -36,6 +36,7 @@ from ._known import Scale
 
 SLACK = 0.01  # of the largest reward: clipping by less than this is not worth a mention
 SURE = 0.01  # least scale of the logits of ends: the likelier is certain
+ROUNDED = 1e-6  # share of a clock's range by which a value may be off and still be one of its own
 CERTAIN = 30.0  # logit of an end beyond an edge at which episodes end
 
 
@@ -255,16 +256,22 @@ def draw_choices(block: Block, values: Values, chance: Chances, u: Array, drawn:
 
 
 def certain(block: Block, values: Values, drawn: Array, before: Array) -> Array:
-    """The outputs [..., D], those that follow for certain as they do."""
+    """The outputs [..., D], those that follow for certain as they do.
+
+    From a value that no clock of the log stood at it goes on as from the nearest, so that a count goes on.
+    """
     for c in block.still:
         drawn = _put(drawn, c, before[..., c])
     for i, (c, n) in enumerate(block.clocks):
         now, then = jnp.asarray(values.clocks)[i][:, :n]
-        drawn = _put(drawn, c, then[jnp.argmin(jnp.abs(before[..., c, None] - now), -1)])
+        at = jnp.argmin(jnp.abs(before[..., c, None] - now), -1)
+        off = before[..., c] - now[at]
+        known = jnp.abs(off) <= ROUNDED * (now[-1] - now[0])
+        drawn = _put(drawn, c, then[at] + jnp.where(known, 0.0, off))
     return drawn
 
 
-def _put(whole: Array, column: int, new: Array) -> Array:
+def _put(whole: Array, column: int, new: Array | float) -> Array:
     """The outputs [..., D] with one column replaced."""
     return jnp.asarray(whole).at[..., column].set(new)
 
@@ -358,6 +365,8 @@ def mixed(block: Block, values: Values, says: Heads, mean: Array, before: Array)
         expected = jnp.sum(p * level, -1)
         spread = jnp.sum(p * jnp.square(level - expected[..., None]), -1)
         mean, std = _put(mean, c, expected), _put(std, c, jnp.sqrt(jnp.maximum(spread, 0.0)))
+    for c in (*block.still, *(c for c, _ in block.clocks)):
+        std = _put(std, c, 0.0)
     return certain(block, values, mean, before), std
 
 
