@@ -99,7 +99,7 @@ def test_a_sensor_that_is_off_is_named_by_where_episodes_start(learned):
 
 def test_a_stream_of_rows_is_watched(learned):
     log, worlds, policy = learned
-    promise = promise_of(np.full((4, 8), 0.0) + np.arange(8), (0.0, 10.0), -5.0, (-1e5, 1e5))
+    promise = promise_of(np.full((4, 8), 0.0) + np.arange(8), 3.5, (0.0, 10.0), -5.0, (-1e5, 1e5))
     watch = Watch(policy, worlds, promise, log)
     watched = watch.update(log)
     assert watched.word == "STOP"  # the log's behaviour earns far less
@@ -110,7 +110,7 @@ def test_a_stream_of_rows_is_watched(learned):
 
 def test_of_several_columns_the_one_that_most_likely_changed_is_said(learned):
     log, worlds, policy = learned
-    watch = Watch(policy, worlds, promise_of(np.zeros((4, 8)), (0.0, 1.0), -5.0, (-1e5, 1e5)), log)
+    watch = Watch(policy, worlds, promise_of(np.zeros((4, 8)), 0.0, (0.0, 1.0), -5.0, (-1e5, 1e5)), log)
     for _ in range(60):
         watch.columns.take(*one_episode(log, np.broadcast_to(np.array([9.0, 0.0, 90.0, 0.0]), (10, 4))))
     watched = watch.watched

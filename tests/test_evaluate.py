@@ -38,7 +38,7 @@ from offing.tune.plans import EvaluationPlan
 from offing.tune.run import Run
 from offing.types import BadInput, Box, Dataset, Policy, Task, Transition
 from offing.value import estimators
-from offing.value.backtest import EPISODES, Backtest, backtest, cut
+from offing.value.backtest import EPISODES, Backtest, Block, backtest, cut
 from offing.value.compare import compare
 from offing.value.estimate import ValueEstimate
 from offing.value.foreign import foreign
@@ -574,6 +574,21 @@ def test_behaviours_that_follow_each_other_are_foretold_one_by_one(drifting):
     few = Backtest(found.blocks[:5], 0.9)
     assert few.conformal.factor == np.inf
     assert "too few" in few.conformal.note
+
+
+def test_promises_are_checked_as_they_are_made():
+    """Every world says too much of whatever is asked: corrected they are right, as they are far off."""
+    rng = np.random.default_rng(0)
+    offsets, blocks = 5 + rng.normal(size=8), []
+    for number in range(12):
+        logged = float(rng.normal(10, 1))
+        says = ValueEstimate((logged + offsets + 0.1 * rng.normal(size=8))[:, None], 0.01)
+        blocks.append(Block(0, number, number, 4, logged, says, logged, says))
+    known = Backtest(tuple(blocks), 0.9, 1, 48)
+    plain, corrected = (np.abs(known.scores(correct=correct)) for correct in (False, True))
+    assert plain.min() > 2
+    assert np.sqrt(np.mean(corrected**2)) < 2
+    assert known.conformal.factor < plain.min()  # of corrected estimates, as those are that it is for
 
 
 def test_worlds_that_pay_the_other_way_are_found_out(drifting):

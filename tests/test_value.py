@@ -159,6 +159,29 @@ def test_corrected_intervals_hold_and_are_narrower(folds, noise):
     assert np.median(widths) == pytest.approx(np.sqrt(left), rel=0.15)
 
 
+def test_a_correction_stops_at_what_rewards_add_up_to():
+    """Worlds say 190 of at most 200, and 15 too little of the log's own behaviour."""
+    rng = np.random.default_rng(0)
+    values = np.minimum(190 + 5 * rng.normal(size=8), 198.0)
+    errors = tuple(-15 + 0.9 * (values - 190))
+    one = ValueEstimate(np.repeat(values[:, None], 4, 1), bounds=(0.0, 200.0), errors=errors)
+    assert one.slope > 0.5
+    assert one.median <= 200
+    assert max(*one.interval(0.9), one.least()) <= 200
+    assert one.above(201.0) == 0.0
+    assert one.above(150.0) > 0.9
+
+
+def test_what_is_no_disagreement_of_worlds_no_check_makes_less():
+    rng = np.random.default_rng(1)
+    returns = 10 + rng.normal(size=(16, 1)) + 8 * rng.normal(size=(16, 64))
+    one = ValueEstimate(returns, errors=tuple(rng.normal(size=16)), noise=0.5)
+    narrow = one._replace(widen=1e-3)
+    assert narrow.deviation < one.deviation
+    assert narrow.deviation >= one.stderr
+    np.testing.assert_allclose(narrow.deviation**2, one.settled, rtol=1e-3)
+
+
 def test_the_interval_stays_within_what_can_be_earned():
     assert FIVE._replace(bounds=(0.0, 10.0)).interval() == (0.0, 10.0)
     low, high = FIVE._replace(bounds=(5.0, 6.0)).interval()
@@ -606,8 +629,12 @@ def test_every_doubt_is_a_term_and_their_squares_add_up():
     assert found.deviation**2 == pytest.approx(sum(expected.values()))
     assert FIVE._replace(gap=-30.0, common=2.0).terms["gap"] == 0.0
     narrowed = FIVE._replace(widen=0.5)
-    assert (narrowed.terms["worlds"], narrowed.terms["checks"]) == (pytest.approx(0.5 * between**0.5), 0.0)
-    assert narrowed.deviation == pytest.approx(0.5 * FIVE.deviation)
+    chance = FIVE.stderr**2  # which finitely many episodes leave, however right the worlds are
+    assert (narrowed.terms["worlds"] ** 2, narrowed.terms["checks"]) == (
+        pytest.approx(chance + 0.25 * (between - chance)),
+        0.0,
+    )
+    assert narrowed.deviation == pytest.approx(narrowed.terms["worlds"])
 
 
 def test_least_is_where_above_is_what_is_asked():

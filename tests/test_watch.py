@@ -7,7 +7,7 @@ from offing.watch.earning import KEEP, NOT_YET, STOP, Earning, promise_of
 from offing.watch.evidence import Bet, Both
 
 WORLDS = np.random.default_rng(0).normal(100, 20, (8, 256)) + np.linspace(-10, 10, 8)[:, None]
-PROMISE = promise_of(WORLDS, (75.0, 125.0), 60.0, (0.0, 500.0))
+PROMISE = promise_of(WORLDS, 100.0, (75.0, 125.0), 60.0, (0.0, 500.0))
 
 
 def deployed(mean, seed, episodes=200, spread=30.0):

@@ -198,7 +198,8 @@ def _conformal(estimate: Estimate, assessment: Assessment) -> Interval | None:
     if isinstance(assessment.backtest, LeftOut) or estimate.returns is None:
         return None
     by = assessment.backtest.conformal
-    return Interval(by.interval(estimate.returns), by.level) if np.isfinite(by.factor) else None
+    plain = estimate.returns._replace(widen=1.0)  # as the factor's own estimates are
+    return Interval(by.interval(plain), by.level) if np.isfinite(by.factor) else None
 
 
 def _backtest(past: Backtest) -> BacktestReport:

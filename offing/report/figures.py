@@ -36,13 +36,18 @@ MOST = 24  # settings that one picture lists
 
 
 def distribution(result: SorelReport, episodes: np.ndarray) -> str:
-    """What new episodes will earn: single episodes, each world's average, the interval, what there is to beat."""
+    """What new episodes will earn: single episodes, each world's average, the interval, what there is to beat.
+
+    All of it corrected as the promise is.
+    """
     earned = result.returns
     level = 100 * earned.level
     median, low, high = (float(x) for x in drawable([earned.median, *earned.interval]))
     baseline, logged = (float(x) for x in drawable([result.baseline, result.behaviour.mean]))
-    returns = finite(episodes)
-    worlds = finite(drawable(episodes).mean(1)) if np.ndim(episodes) == 2 and np.size(episodes) else np.zeros(0)
+    rolled = drawable(episodes) if np.ndim(episodes) == 2 and np.size(episodes) else np.zeros((0, 1))
+    if len(rolled) == len(earned.worlds):
+        rolled = rolled + (drawable(earned.worlds) - rolled.mean(1))[:, None]
+    returns, worlds = finite(rolled), finite(rolled.mean(1))
     tails = np.quantile(returns, (0.005, 0.995)) if len(returns) else np.zeros(0)
     left, right = limits(np.concatenate([tails, worlds, [median, low, high, baseline, logged]]))
 

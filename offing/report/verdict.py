@@ -111,8 +111,11 @@ def _checked(checks: Checks, pil: PIL, widen: float) -> Answer:
         f"on single held-out steps their error (E = {number(pil.e)}) stands beside a spread of V = {number(pil.v)}"
     )
     if not checks.blocks:
-        because = f"no episode was left to check a predicted return by, and {steps}"
-        return _answer(GO if pil.balanced else UNKNOWN, question, because)
+        because = (
+            f"no episode was left to check a predicted return by, and {steps}; what the worlds differ by on this "
+            f"policy is {_multiplied(widen)}"
+        )
+        return _answer(GO if pil.balanced and widen <= LIMIT else UNKNOWN, question, because)
     there = f"{checks.inside} lie inside their 90% interval"
     if checks.factor >= 1 + SAME:
         there += f" as it was, {checks.widened} once it is widened by a factor of {number(checks.factor)}"

@@ -27,13 +27,19 @@ def backtested(key: Key, log: Log, choice: PosteriorChoice, worlds: Posterior, l
     return backtest(key, worlds, log.data, seen, choice.pil, level, hypers)
 
 
-def checked(key: Key, log: Log, choice: PosteriorChoice, worlds: Posterior) -> tuple[Past, str]:
+def checked(
+    key: Key, log: Log, choice: PosteriorChoice, worlds: Posterior, correct: bool = True
+) -> tuple[Past, str]:
     """How predictions of returns have held, and why they could not be checked, if they could not.
 
-    The first fold plans, the second judges.
+    The first fold plans, the second judges. What is promised is corrected if that is asked for and both have
+    episodes that they did not see; checks are of promises that are made in the same way.
     """
     try:
         tested = backtested(key, log, choice, worlds)
     except BadInput as error:
         return Past(check((), choice.pil)), str(error)
-    return Past(check(tested.scores, choice.pil), tested.errors([1]), tested.errors([0])), ""
+    errors, own = (tested.errors([fold]) for fold in (1, 0)) if correct else (None, None)
+    if errors is None or own is None:
+        return Past(check(tested.scores(correct=False), choice.pil)), ""
+    return Past(check(tested.scores(), choice.pil), errors, own), ""

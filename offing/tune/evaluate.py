@@ -179,12 +179,14 @@ def _checked(estimate: Estimate, tested: past.Backtest | LeftOut, loss: PIL) -> 
     """The estimate, corrected and widened as predictions of the log's own behaviour say."""
     if isinstance(tested, LeftOut) or estimate.returns is None:
         return estimate
-    known = attempt(lambda: (check(tested.scores, loss), tested.errors(range(tested.folds))))
-    if isinstance(known, LeftOut):
+    errors = attempt(lambda: tested.errors(range(tested.folds)))
+    if isinstance(errors, LeftOut) or (errors and len(errors.returns.worlds) != estimate.returns.members):
+        errors = None
+    checks = attempt(lambda: check(tested.scores(correct=errors is not None), loss))
+    if isinstance(checks, LeftOut):
         return estimate
-    checks, errors = known
     value, returns = (one._replace(widen=checks.factor) for one in (estimate.estimate, estimate.returns))
-    if errors is not None and len(errors.returns.worlds) == value.members:
+    if errors is not None:
         value, returns = (
             corrected(one, error, errors.folds)
             for one, error in ((value, errors.values), (returns, errors.returns))

@@ -118,10 +118,10 @@ def tail(worlds: np.ndarray) -> float:
     return float(np.sort(worlds)[: -(-len(worlds) // 4)].mean())
 
 
-def tail_error(returns: np.ndarray) -> float:
-    """Standard error of `tail`, from the number of episodes [M, K] alone."""
-    returns = np.asarray(returns, np.float64)
-    worst = np.argsort(returns.mean(1))[: -(-len(returns) // 4)]
+def tail_error(promise: ValueEstimate) -> float:
+    """Standard error of `tail`, from the number of episodes alone."""
+    returns = np.asarray(promise.returns, np.float64)
+    worst = np.argsort(promise.worlds)[: -(-len(returns) // 4)]
     if returns.shape[1] < 2:
         return 0.0
     return float(np.sqrt(np.mean(np.var(returns[worst], axis=1, ddof=1)) / returns[worst].size))
@@ -153,7 +153,7 @@ def indistinguishable(best: Candidate, other: Candidate) -> bool:
     more = best.promise.worlds - other.promise.worlds
     error = np.std(more, ddof=1) / np.sqrt(len(more)) if len(more) > 1 else 0.0
     times = float(stats.t.ppf(CERTAIN, max(len(more) - 1, 1)))
-    drawn = np.hypot(tail_error(best.promise.returns), tail_error(other.promise.returns))
+    drawn = np.hypot(tail_error(best.promise), tail_error(other.promise))
     return bool(more.mean() <= times * error and best.lower - other.lower <= times * drawn)
 
 

@@ -143,7 +143,8 @@ def acts_like(policy: Policy, log: Log) -> str:
 def kept(run: Run, name: str, work: Callable[[], list[Estimate]]) -> list[Estimate]:
     """What is in the cache, or else the work's result, which is then put there."""
     there = run.get(name)
-    if there is not None:
+    numbers = len(FIELDS) + 2  # and what an earlier version put there had others
+    if there is not None and all(len(there[i + 1]) == numbers for i in range(0, len(there), PIECES)):
         return [unpacked(there[i : i + PIECES]) for i in range(0, len(there), PIECES)]
     estimates = work()
     run.put(name, [array for one in estimates for array in packed(one)])

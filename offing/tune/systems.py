@@ -82,7 +82,8 @@ def planned(
     """Algorithm 1 from its second line on: what is planned in, and promised by, a posterior that is there."""
     k1, k2 = jax.random.split(key)
     own, held = worlds.fold(0), worlds.fold(1)
-    past, unchecked = checked(jax.random.fold_in(key, 3), log, posterior, worlds)
+    several = isinstance(plans, Portfolio)  # the paper's own system promises the bare median
+    past, unchecked = checked(jax.random.fold_in(key, 3), log, posterior, worlds, correct=several)
     run.tell("check", 1, 1)
     if isinstance(plans, Portfolio):
         policy = choose_candidate(k1, log, worlds, plans, posterior.pil, run, past)
@@ -97,7 +98,7 @@ def planned(
         own=pad_starts(own) if imagined else None,
         copies=copies,
         loss=posterior.pil,
-        past=past if isinstance(plans, Portfolio) else past._replace(errors=None, own=None),
+        past=past,
     )
     settled = () if policy.field is None else (policy.field.reason,)
     doubts = (f"promises could not be checked: {unchecked}",) if unchecked else ()

@@ -70,20 +70,21 @@ class Backtest(NamedTuple):
         """Whether as many lie inside as the level promises, luck allowed for."""
         return float(stats.binom.cdf(self.inside, len(self.blocks), self.level)) >= DOUBT
 
-    @property
-    def scores(self) -> list[float]:
+    def scores(self, correct: bool = True) -> list[float]:
         """How many deviations each logged return is from what was predicted, as it is before any widening.
 
-        Worlds are corrected by what they were off on the other blocks, as they are where they judge a policy.
+        To `correct` worlds is to do as where they judge a policy, by what they were off on the other blocks.
         """
-        return [self._score(block) for block in self.blocks]
+        every = [self._predicted(block, correct) for block in self.blocks]
+        return [(b.logged - p.median) / max(p.deviation, 1e-12) for b, p in zip(self.blocks, every, strict=True)]
 
-    def _score(self, block: Block) -> float:
+    def _predicted(self, block: Block, correct: bool) -> ValueEstimate:
+        """What was predicted of a block, corrected if that is asked for, and not widened."""
         predicted = block.predicted._replace(widen=1.0)
         others = [other for other in self.blocks if other.fold == block.fold and other is not block]
-        if others:
-            predicted = corrected(predicted, _error([(b.episodes, b.logged, b.predicted) for b in others]), 1)
-        return (block.logged - predicted.median) / max(predicted.deviation, 1e-12)
+        if not others or not correct:
+            return predicted
+        return corrected(predicted, _error([(b.episodes, b.logged, b.predicted) for b in others]), 1)
 
     def errors(self, folds: Sequence[int]) -> Errors | None:
         """What the worlds of these folds said too much of the log's own behaviour; None if one saw all of it."""
@@ -107,8 +108,13 @@ class Backtest(NamedTuple):
 
     @property
     def conformal(self) -> Conformal:
-        """By how much deviations must be multiplied for intervals to hold on blocks like these."""
-        return calibrate([b.predicted for b in self.blocks], [b.logged for b in self.blocks], self.level)
+        """By how much deviations must be multiplied for intervals to hold on blocks like these.
+
+        For estimates that are corrected where worlds of every fold can be, and not widened.
+        """
+        correct = self.errors(range(self.folds)) is not None
+        every = [self._predicted(block, correct) for block in self.blocks]
+        return calibrate(every, [b.logged for b in self.blocks], self.level)
 
 
 def _error(blocks: Sequence[tuple[int, float, ValueEstimate]]) -> Error:

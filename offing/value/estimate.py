@@ -97,8 +97,13 @@ class ValueEstimate(NamedTuple):
 
     @property
     def worlds(self) -> np.ndarray:
-        """The policy's value by each world [M], corrected by what the world is known to be off."""
-        return np.asarray(self.returns, np.float64).mean(1) + self.shift
+        """The policy's value by each world [M], corrected by what the world is known to be off.
+
+        Not beyond what rewards can add up to: there a correction has gone too far.
+        """
+        plain = np.asarray(self.returns, np.float64).mean(1)
+        low, high = self.bounds
+        return np.clip(plain + self.shift, np.minimum(plain, low), np.maximum(plain, high))
 
     @property
     def median(self) -> float:
@@ -152,6 +157,13 @@ class ValueEstimate(NamedTuple):
         return float((1 + 1 / self.members) * between + slope**2 * self.noise / self.folds + unsure)
 
     @property
+    def settled(self) -> float:
+        """What of `spread` is no disagreement of worlds, so that no check makes it less."""
+        slope, unsure = self._regression
+        chance = self.stderr**2 + slope**2 * self.noise / self.folds + unsure
+        return min(chance, self.spread)
+
+    @property
     def deviation(self) -> float:
         """Standard deviation of the true value about the median, all doubts together."""
         return float(np.sqrt(sum(term**2 for name, term in self.terms.items() if name != "unknown")))
@@ -159,10 +171,10 @@ class ValueEstimate(NamedTuple):
     @property
     def terms(self) -> dict[str, float]:
         """What each doubt alone comes to, as a standard deviation; of what nobody knows, its half-width."""
-        spread = self.spread
+        spread, settled = self.spread, self.settled
         used = max(self.gap**2 - 2 * spread, 0.0) if self.gap > 0 else 0.0
         squares = {
-            "worlds": spread * min(self.widen**2, 1.0),
+            "worlds": settled + (spread - settled) * min(self.widen**2, 1.0),
             "checks": spread * max(self.widen**2 - 1, 0.0),
             "starts": self.starts,
             "gap": self.common**2 * used,
@@ -189,11 +201,13 @@ class ValueEstimate(NamedTuple):
         """What the true value exceeds with probability `level`; less by a baseline's own doubt `stderr`."""
         scale = self.apart(stderr)
         low = self.median + self.less - float(stats.t.ppf(level, self.freedom)) * scale
-        return max(low, self.bounds[0])
+        return float(np.clip(low, *self.bounds))
 
     def above(self, baseline: float, stderr: float = 0.0) -> float:
         """Probability that the true value exceeds a baseline that is itself known up to `stderr`."""
         scale = self.apart(stderr)
+        if baseline >= self.bounds[1]:
+            return 0.0  # nothing earns more than rewards can add up to
         off = self.median + self.less - baseline  # what nobody knows does not speak for the policy
         if scale == 0:
             return float(off > 0)

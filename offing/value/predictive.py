@@ -136,7 +136,7 @@ def hosted(
         seen = walk.seen._replace(obs=living(walk.seen.obs, alive))
         action, memory = policy.act(policy.params, memory, seen, None)
         if path:
-            rows.append(_few(seen.obs, action, alive))
+            rows.append(tuple(np.array(part) for part in _few(seen.obs, action, alive)))  # and not all of it
         walk = _moved(k, posterior, walk, action, t)
     return ended(posterior, walk), tuple(np.stack(each) for each in zip(*rows, strict=True))
 

@@ -45,14 +45,18 @@ class Standing(NamedTuple):
 
 
 def promise_of(
-    returns: np.ndarray, interval: tuple[float, float], baseline: float, bounds: tuple[float, float]
+    returns: np.ndarray,
+    median: float,
+    interval: tuple[float, float],
+    baseline: float,
+    bounds: tuple[float, float],
 ) -> Promise:
-    """A promise from imagined returns [M, K], its interval, and the least and most that rewards can add up to."""
+    """A promise from its median and interval, imagined returns [M, K], and what rewards can add up to at most."""
     seen = np.asarray(returns, float)
     reach = float(seen.max() - seen.min()) or 1.0
     least, most = max(bounds[0], float(seen.min()) - reach), min(bounds[1], float(seen.max()) + reach)
     least, most = min(least, interval[0], baseline), max(most, interval[1], baseline)
-    return Promise(interval[0], float(np.median(seen.mean(1))), interval[1], baseline, least, most)
+    return Promise(interval[0], median, interval[1], baseline, least, most)
 
 
 class Earning:

@@ -106,7 +106,7 @@ class Watch:
         bounds = (min(least * horizon, least), max(most * horizon, most))
         baseline = getattr(report, "baseline", None)
         beaten = report.behaviour.mean if baseline is None else baseline
-        promise = promise_of(returns, report.returns.interval, beaten, bounds)
+        promise = promise_of(returns, report.returns.median, report.returns.interval, beaten, bounds)
         return cls(policy, worlds, promise, log, report.support.outside, seed)
 
     def update(self, new: Log | Dataset) -> Watched:
