@@ -131,7 +131,7 @@ class Test(NamedTuple):
         return plain & ~self.helps(np.concatenate([x, by], 1), y, rest, plain)
 
     def helps(self, both: np.ndarray, y: np.ndarray, rest: np.ndarray, which: np.ndarray) -> np.ndarray:
-        """Of `which` columns of y [D] boosted trees leave less in other episodes than `rest`, once they know `both`.
+        """Of `which` columns of y [D] trees leave less in other episodes than `rest`, once they know `both`.
 
         What works through a product of two columns has no line: the change of a cosine is a sine times a speed.
         """
