@@ -10,7 +10,7 @@ by about one deviation,
 g is what single steps say, error over spread of the worlds (PIL), held to LEAST ... MOST: it counts as STEPS
 blocks do, so that a few lucky blocks do not say that all is well, and many overrule it. z is how far apart the
 worlds of two folds are on the very policy that is asked about, in deviations; it counts as FOLDS blocks, and is
-there where one fold planned and the other judges. The factor is applied to what the worlds' disagreement adds to an
+there where one fold planned and the other judges. The factor is applied to what the disagreement adds to an
 interval. It is below 1 where they disagree more than they are wrong; where no block could be checked, it is not.
 What it corrects does not also refuse.
 """
