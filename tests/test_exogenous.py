@@ -69,7 +69,7 @@ def test_what_works_late_is_seen_too():
         | {"action_low": -1.0, "action_high": 1.0}
     )
     assert untouched(log.data) == (1,)
-    past = before(log.data)
+    past = before(np.asarray(log.data.steps.action), np.asarray(log.data.episode))
     np.testing.assert_allclose(past[0], 0.0)  # nothing was done yet
     np.testing.assert_allclose(past[3], [action[2][0], np.mean(action[:3]), np.mean(action[:3])], rtol=1e-5)
     np.testing.assert_allclose(past[20], 0.0)  # another episode

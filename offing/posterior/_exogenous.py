@@ -65,9 +65,10 @@ def untouched(data: Dataset, named: Sequence[int] = ()) -> tuple[int, ...]:
     whose = np.unique(unit_of[chosen], return_inverse=True)[1]
     taken = lambda leaf: np.asarray(leaf)[chosen].astype(np.float64)
     x, y = _scaled(taken(steps.obs)), _scaled(taken(steps.next_obs) - taken(steps.obs))
-    action, marked = _scaled(taken(steps.action)), np.isin(np.arange(x.shape[1]), named)
+    marked, done = np.isin(np.arange(x.shape[1]), named), told_apart(np.asarray(steps.action)[:rows])
+    action, past = _scaled(done[chosen].astype(np.float64)), _scaled(before(done, episode)[chosen])
     amounts = [a for a in range(action.shape[1]) if len(np.unique(action[:, a])) > 2]  # a choice is its own square
-    acts = np.concatenate([action, np.square(action[:, amounts]), _scaled(before(data)[chosen])], 1)
+    acts = np.concatenate([action, np.square(action[:, amounts]), past], 1)
     test = Test(half, whose)
     moved = np.mean(taken(steps.next_obs) != taken(steps.obs), 0)
     known = (moved >= RARELY) | (moved == 0)  # of what hardly ever changes nobody knows what changes it
@@ -80,13 +81,18 @@ def untouched(data: Dataset, named: Sequence[int] = ()) -> tuple[int, ...]:
     return tuple(np.flatnonzero(free).tolist())
 
 
-def before(data: Dataset) -> np.ndarray:
+def told_apart(action: np.ndarray) -> np.ndarray:
+    """Actions [N, A] without the last of several choices, which follows from the others."""
+    chooses = action.shape[1] > 1 and np.all((action == 0) | (action == 1)) and np.all(action.sum(1) == 1)
+    return action[:, :-1] if chooses else action
+
+
+def before(action: np.ndarray, episode: np.ndarray) -> np.ndarray:
     """What was done before each row in its episode [N, A * 3]: one step ago, and on average over the LATELY steps.
 
     What is done may work late: medicine, heat, an order that is under way.
     """
-    action = np.asarray(data.steps.action)[: data.rows].astype(np.float64)
-    episode = np.asarray(data.episode)[: data.rows]
+    action = action.astype(np.float64)
     first = np.r_[True, (episode[1:] != episode[:-1]) | (episode[1:] < 0)]
     begins = np.maximum.accumulate(np.where(first, np.arange(len(first)), 0))
     total = np.concatenate([np.zeros((1, action.shape[1])), np.cumsum(action, 0)])  # of all rows before each
