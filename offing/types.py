@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MethodType
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import jax
@@ -136,6 +137,30 @@ def no_memory(theta: object) -> tuple[()]:
     return ()
 
 
+@dataclass(frozen=True)
+class Bound:
+    """A method of a value. Python's own are equal for one and the same object alone, and every posterior would be
+    traced anew that was put together anew.
+    """
+
+    value: Hashable
+    method: Callable[..., Any]
+
+    def __call__(self, *args: Any) -> Any:
+        return self.method(self.value, *args)
+
+
+def bound(function: Any) -> Any:
+    """A method as `Bound`, if it is one of a value that can be compared; all else as it is."""
+    if not isinstance(function, MethodType):
+        return function
+    try:
+        hash(function.__self__)
+    except TypeError:
+        return function
+    return Bound(function.__self__, function.__func__)
+
+
 @jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Posterior(Generic[Theta, Remembered]):
@@ -161,6 +186,10 @@ class Posterior(Generic[Theta, Remembered]):
     )  # worlds and a log in coordinates where chance is alike everywhere; None: in the log's own
     folds: int = field(default=1, metadata=STATIC)
     terminates: bool = field(default=False, metadata=STATIC)  # whether episodes can end before the horizon
+
+    def __post_init__(self) -> None:
+        for name in ("sample", "moments", "begin", "recall", "natural"):
+            object.__setattr__(self, name, bound(getattr(self, name)))
 
     @property
     def members(self) -> int:

@@ -98,6 +98,14 @@ def test_every_model_is_chosen_stepped_and_kept(chosen, tmp_path):
         same(walk.expected(again, place, action), walk.expected(found, place, action))
 
 
+def test_a_posterior_that_is_put_together_again_shares_its_programs(chosen):
+    """What is static about it is equal, though its methods are those of another object."""
+    model, choice = chosen
+    again = model.load(model.save(choice.picked), choice.picked.task)
+    assert jax.tree.structure(again) == jax.tree.structure(choice.picked)
+    assert hash(jax.tree.structure(again)) == hash(jax.tree.structure(choice.picked))
+
+
 def test_a_rule_of_the_task_ends_episodes_in_every_model(chosen, log):
     model, _ = chosen
     ruled = log._replace(task=log.task._replace(done=lambda obs, action, after: after[..., 0] > 0))

@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ..hypers import hypers
+from ..hypers import hypers, names
 from ..types import Array, BadInput, Box, Dataset, Key, Policy, Task
 from ._behaviour import clone
 from ._critic import Hypers as Critic
@@ -163,7 +163,8 @@ def _behaviour(
 ) -> tuple[Array, float | None, list[str]]:
     """Log-probabilities of the logged actions [N], how well a clone fits where it was needed, and what to say."""
     if logp is None:
-        cloned = clone(key, hypers, data, task)
+        plain = Training(**{name: getattr(hypers, name) for name in names(Training)})  # one program for all
+        cloned = clone(key, plain, data, task)
         return (
             cloned.logp,
             cloned.nll,

@@ -183,7 +183,7 @@ def assemble(theta: Theta, world: World, edges: tuple[Array, ...], task: Task, f
 def save(posterior: Posterior) -> Saved:
     """The worlds as arrays, and how many neighbours they ask."""
     kept = _table.save(posterior)
-    world = posterior.sample.__self__  # type: ignore[attr-defined]
+    world = posterior.sample.value  # type: ignore[attr-defined]
     return kept._replace(rest={**kept.rest, "nearest": world.nearest})
 
 
