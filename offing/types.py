@@ -20,6 +20,7 @@ Memory = Tree  # what a world or a policy remembers of episodes: () if nothing
 Progress = Callable[[str, int, int], None]  # what, done so far, of how many
 H = TypeVar("H")  # hyperparameters
 S = TypeVar("S")  # the state of a planner
+R = TypeVar("R")  # what a function gives
 Theta = TypeVar("Theta")  # what worlds are made of
 Params = TypeVar("Params")  # what a policy is made of
 Remembered = TypeVar("Remembered")  # of an episode, by a world or a policy
@@ -138,19 +139,19 @@ def no_memory(theta: object) -> tuple[()]:
 
 
 @dataclass(frozen=True)
-class Bound:
+class Bound(Generic[R]):
     """A method of a value. Python's own are equal for one and the same object alone, and every posterior would be
     traced anew that was put together anew.
     """
 
     value: Hashable
-    method: Callable[..., Any]
+    method: Callable[..., R]
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: object) -> R:
         return self.method(self.value, *args)
 
 
-def bound(function: Any) -> Any:
+def bound(function: object) -> object:
     """A method as `Bound`, if it is one of a value that can be compared; all else as it is."""
     if not isinstance(function, MethodType):
         return function
