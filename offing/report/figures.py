@@ -53,7 +53,9 @@ def distribution(result: SorelReport, episodes: np.ndarray) -> str:
 
     def paint(figure: Figure) -> None:
         top, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1.3))
-        top.hist(returns, bins=np.linspace(left, right, 61).tolist(), color=BLUE, alpha=0.35)
+        top.hist(
+            returns, bins=np.linspace(left, right, 61).tolist(), histtype="stepfilled", color=BLUE, alpha=0.35
+        )
         top.set(yticks=[], ylabel="single\nepisodes")
         top.spines["left"].set_visible(False)
         top.tick_params(bottom=False)
