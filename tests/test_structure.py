@@ -25,7 +25,7 @@ WORDS = {"told", "said", "found", "asked", "looked", "watched", "settle", "table
 WORDS |= {"foretold", "Shelf", "Drawer", "Judged"}
 NAMED = 1  # names in the package that are such a word: lower it, never raise it; 831 at 3c3a847
 
-REPEATED = 249  # lines that stand elsewhere too, six or more in a row; 275 at f8d237b: lower it, never raise it
+REPEATED = 231  # lines that stand elsewhere too, six or more in a row; 275 at f8d237b: lower it, never raise it
 OURS = ("offing", "runtime", "experiments", "benchmarks", "tools")  # all but the tests
 
 

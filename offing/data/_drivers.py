@@ -14,6 +14,7 @@ from ._guess import WIDE, View, affine, features, halves, nearest, ridge, snap, 
 from .facts import Controllers
 
 FEATURES = 192  # random, of the state, from which actions are predicted
+LONG, FEW = 16, 4  # rows that an episode must have, and episodes that long there must be
 TURNS, STEPS = 96, 128  # episodes, and rows of each, that are searched for controllers taking turns
 CONTROLLERS = 4  # at most as many are told apart
 TRIES = 4  # at dealing episodes to them
@@ -58,6 +59,19 @@ def choosing(data: Rows, task: Task, obs: Column, first: np.ndarray | None, rng:
     return Choosing(explained, *parts, controllers(data, task, view, first, rng))
 
 
+def along_episodes(data: Rows, first: np.ndarray | None, rng: np.random.Generator) -> np.ndarray | None:
+    """Rows [E, R] along some episodes, as many of each; None if no episodes are long enough to tell."""
+    if first is None:
+        return None
+    lengths = np.diff(np.r_[first, data.count])
+    long = np.flatnonzero(lengths >= LONG)
+    if len(long) < FEW:
+        return None
+    long = rng.permutation(long)[:TURNS]
+    steps = min(STEPS, int(np.median(lengths[long])) // 2 * 2)
+    return first[long, None] + np.linspace(0, lengths[long] - 1, steps, axis=1).astype(int)
+
+
 def controllers(
     data: Rows, task: Task, view: View, first: np.ndarray | None, rng: np.random.Generator
 ) -> Controllers | None:
@@ -66,27 +80,21 @@ def controllers(
     For k = 1, 2, ... episodes are dealt to k predictors of the action, each to the one that predicts half of its
     rows best; the other half says how well. None if there are no episodes long enough to tell.
     """
-    if first is None:
+    rows = along_episodes(data, first, rng)
+    if rows is None:
         return None
-    lengths = np.diff(np.r_[first, data.count])
-    long = np.flatnonzero(lengths >= 16)
-    if len(long) < 4:
-        return None
-    long = rng.permutation(long)[:TURNS]
-    steps = min(STEPS, int(np.median(lengths[long])) // 2 * 2)
-    rows = first[long, None] + np.linspace(0, lengths[long] - 1, steps, axis=1).astype(int)  # [E, R]
     state, y = (part.reshape(*rows.shape, -1) for part in view(rows.ravel()))  # [E, R, S], [E, R, A]
     x = features(state.shape[-1], FEATURES // 4, rng)(state)  # [E, R, F]
     fit, test = (x[:, 0::2], y[:, 0::2]), (x[:, 1::2], y[:, 1::2])
     scores = [
         max(_score(test[0] @ weight, test[1], task) for weight in dealt(*fit, k, rng))
-        for k in range(1, min(CONTROLLERS, len(long) // 2) + 1)
+        for k in range(1, min(CONTROLLERS, len(rows) // 2) + 1)
     ]
     alone = _score(_alone(state, fit[1]), test[1], task)
     limit = CERTAIN if isinstance(task.actions, Box) else TAKEN
     better = lambda k, score: k == 1 or 1 - score < PLAINLY * (1 - scores[0])
     enough = [k for k, score in enumerate(scores, 1) if score >= limit and better(k, score)]
-    return Controllers(tuple(scores), alone, enough[0] if enough else None, len(long))
+    return Controllers(tuple(scores), alone, enough[0] if enough else None, len(rows))
 
 
 def dealt(x: np.ndarray, y: np.ndarray, k: int, rng: np.random.Generator) -> Iterator[np.ndarray]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._drivers import FEATURES, PLAINLY, STEPS, TURNS, dealt
+from ._drivers import FEATURES, PLAINLY, along_episodes, dealt
 from ._glance import first_rows, glance, rows_of, scaled
 from ._guess import WIDE, features
 from .dataset import Log
@@ -36,16 +36,10 @@ class Rules(NamedTuple):
 def rules(log: Log, seed: int = 0) -> Rules | None:
     """What one rule explains of the rewards, and what two do; None where no episodes are long enough to tell."""
     data, rng = rows_of(log.data), np.random.default_rng([seed, 5])
-    first = first_rows(data)
-    if first is None:
+    picked = along_episodes(data, first_rows(data), rng)
+    if picked is None:
         return None
-    lengths = np.diff(np.r_[first, data.count])
-    long = np.flatnonzero(lengths >= 16)
-    if len(long) < 4:
-        return None
-    long = rng.permutation(long)[:TURNS]
-    steps = min(STEPS, int(np.median(lengths[long])) // 2 * 2)
-    rows = (first[long, None] + np.linspace(0, lengths[long] - 1, steps, axis=1).astype(int)).ravel()  # [E * R]
+    (episodes, steps), rows = picked.shape, picked.ravel()
     state = []
     for column in (data.obs, data.action, data.next_obs):
         seen = glance(column, data.count)
@@ -53,11 +47,11 @@ def rules(log: Log, seed: int = 0) -> Rules | None:
     wide = np.concatenate(state, 1)
     if wide.shape[1] > WIDE:
         wide = wide @ rng.normal(size=(wide.shape[1], WIDE)) / np.sqrt(wide.shape[1])
-    y = data.reward[rows].astype(np.float64).reshape(len(long), steps, 1)
+    y = data.reward[rows].astype(np.float64).reshape(episodes, steps, 1)
     if y.var() <= 1e-12 * (1 + np.square(y).mean()):
-        return Rules(1.0, 1.0, len(long))
+        return Rules(1.0, 1.0, episodes)
     y = (y - y.mean()) / y.std()
-    x = features(wide.shape[1], FEATURES // 4, rng)(wide).reshape(len(long), steps, -1)
+    x = features(wide.shape[1], FEATURES // 4, rng)(wide).reshape(episodes, steps, -1)
     explained = lambda weight: 1 - float(np.mean((x[:, 1::2] @ weight - y[:, 1::2]) ** 2) / y[:, 1::2].var())
     best = lambda k: float(np.clip(max(map(explained, dealt(x[:, 0::2], y[:, 0::2], k, rng))), 0, 1))
-    return Rules(best(1), best(2), len(long))
+    return Rules(best(1), best(2), episodes)
