@@ -371,7 +371,7 @@ def test_memory_is_within_twice_the_table(kind, megabytes, tmp_path):
     assert report["draft"]["ratio"] <= LIMIT, report
     assert report["load"]["ratio"] <= LIMIT, report
     assert bool(report["load"]["line"]) != ("loaded" in kind)
-    assert ratio(5 * megabytes * MB, 0, megabytes * MB, SCHEMA) > LIMIT or megabytes < 40  # five times is too much
+    assert ratio(5 * megabytes * MB, 0, megabytes * MB, SCHEMA) > LIMIT or megabytes < 24  # five times is too much
 
 
 def test_ten_million_columns(tmp_path):
