@@ -306,8 +306,24 @@ def test_what_leaves_the_log_is_held_back_and_that_is_counted(terminates):
     np.testing.assert_array_equal(found.returns, 0 + 1 + 2 - 4 * (steps - 3))  # the least that was ever logged
     np.testing.assert_array_equal(obs[:, 0, 0, 0], [0, 1, 2, 3, 3, 3, 3])
     np.testing.assert_array_equal(alive[:, 0, 0], [1] * steps + [0] * (7 - steps))
-    np.testing.assert_array_equal(found.steps_left, 7 - steps)  # nothing is cut off where nothing ends
-    np.testing.assert_allclose(found.worth_left, 1 / 16 + 1 / 32 + 1 / 64 if terminates else 0.0)
+    np.testing.assert_array_equal(found.steps_left, 3 if terminates else 4)  # cut off, or taken beyond the log
+    np.testing.assert_allclose(found.worth_left, 1 / 16 + 1 / 32 + 1 / 64 + (0 if terminates else 1 / 8))
+    np.testing.assert_array_equal(found.paid_left, 0 if terminates else -4 * 4)
+    np.testing.assert_allclose(found.valued_left, 0 if terminates else -4 * (1 / 8 + 1 / 16 + 1 / 32 + 1 / 64))
+
+
+def test_a_step_beyond_the_log_may_have_earned_anything_that_was_ever_logged():
+    """Where episodes do not end it is imagined at the least; the interval says that it may be the most."""
+    endless = by_hand.changed(WALLED, terminates=False)
+    found = jax.tree.map(np.asarray, run(jax.random.key(0), IDLE, endless, copies=3)[0])
+    _, returns = estimates(found, None, endless, BARE)
+    assert returns.median == 0 + 1 + 2 - 4 * 4
+    assert (returns.less, returns.more) == (0.0, 4 * (8.0 + 4.0))
+    assert returns.interval(0.9)[1] >= 0 + 1 + 2 + 4 * 8
+    inside = by_hand.changed(endless, high=[20.0, 8.0])
+    found = jax.tree.map(np.asarray, run(jax.random.key(0), IDLE, inside, copies=3)[0])
+    _, returns = estimates(found, None, inside, BARE)
+    assert (returns.less, returns.more) == (0.0, 0.0)
 
 
 def test_what_a_stopped_episode_might_have_gone_on_to_earn_is_inside_the_interval():
@@ -322,9 +338,6 @@ def test_what_a_stopped_episode_might_have_gone_on_to_earn_is_inside_the_interva
     assert not bare.interval(0.9)[0] <= returns.median - 3 * 4 <= bare.interval(0.9)[1]
     np.testing.assert_allclose(np.subtract(returns.interval(0.9), bare.interval(0.9)), (-12.0, 24.0))
     assert returns.above(returns.median - 1) < 0.5 < bare.above(returns.median - 1)
-    never = by_hand.changed(WALLED, terminates=False)
-    found = jax.tree.map(np.asarray, run(jax.random.key(0), IDLE, never, copies=3)[0])
-    assert estimates(found, None, never, BARE)[1].more == 0.0
 
 
 def test_a_policy_is_shown_what_it_did_earned_and_when_it_started():
@@ -596,7 +609,7 @@ def test_no_promise_is_above_what_an_episode_can_earn():
     np.testing.assert_allclose(found.bounds(5, terminates=True), (-0.5, 10.0), rtol=1e-6)
     np.testing.assert_allclose(found.bounds(5, terminates=False), (-0.5, 9.6), rtol=1e-6)
     wild = jnp.full((2, 3), 47.0)  # as five steps that each reach the goal would come to
-    rolled = Rollouts(wild, wild, wild * 0 + 5, jnp.zeros((2, 3), int), *(wild * 0,) * 4)
+    rolled = Rollouts(wild, wild, wild * 0 + 5, jnp.zeros((2, 3), int), *(wild * 0,) * 6)
     worlds = by_hand.worlds(counting, jnp.ones(2), [[0.0]], [0, -0.1], [7, 10.0], task, terminates=True)
     _, returns = estimates(rolled, None, worlds, known_of(goals(), task))
     assert returns.bounds[1] == pytest.approx(10.0)

@@ -269,10 +269,11 @@ def test_what_a_bound_counts_does_not_also_refuse():
     from offing.report.verdict import BOUNDED, GUARDED, _most
 
     class Some:
-        def __init__(self, less):
-            self.returns = type("R", (), {"less": less, "more": 0.0})()
+        def __init__(self, less, ends=True):
+            self.returns, self.ends = type("R", (), {"less": less, "more": 0.0})(), ends
 
     assert _most(Some(-1.0)) == BOUNDED > GUARDED == _most(Some(0.0))
+    assert _most(Some(-1.0, ends=False)) == GUARDED  # a step beyond the log is counted, and not what follows it
 
 
 def test_checks_count_what_lies_inside_before_and_after_widening():

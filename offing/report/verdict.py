@@ -142,7 +142,8 @@ def _most(predicted: Predictive) -> float:
     """How often imagined episodes may run away from the log: more often where what may follow is bounded, since
     the interval and the probability then reach as far as the worst of it.
     """
-    return BOUNDED if predicted.returns.less < 0 or predicted.returns.more > 0 else GUARDED
+    bounded = predicted.ends and (predicted.returns.less < 0 or predicted.returns.more > 0)
+    return BOUNDED if bounded else GUARDED
 
 
 def _supported(predicted: Predictive) -> Answer:

@@ -21,7 +21,8 @@ which is nothing where the two have nothing to do with each other or too few epi
 
 and the interval is median +- t * sqrt(sum of their variances). What the log cannot tell at all is bounded, not
 guessed (Manski, 1990): an episode that was stopped where the log ends may in truth have ended there, or gone on to
-earn the least or the most that was ever logged at every step it had left. The interval reaches that far beyond.
+earn the least or the most that was ever logged at every step it had left; and where episodes do not end, a step
+taken beyond the log may have earned the least or the most, whatever worlds say. The interval reaches that far.
 """
 
 from __future__ import annotations
@@ -59,7 +60,7 @@ class ValueEstimate(NamedTuple):
     common: float = 0.0  # error that all folds share, relative to error that each has alone (PIL.common)
     widen: float = 1.0  # what the worlds' spread must be multiplied by, as far as it could be checked
     rare: float = 0.0  # what the value would lose to one more episode, if that went as the log's go
-    less: float = 0.0  # 0 or below: least that episodes stopped where the log ends might have earned after that
+    less: float = 0.0  # 0 or below: least that steps beyond the log may have earned, less what is counted
     more: float = 0.0  # 0 or above: most of it
     bounds: tuple[float, float] = (-np.inf, np.inf)  # least and most that the log's rewards can add up to
     errors: tuple[float, ...] = ()  # [M]  what each world said too much of the log's own behaviour; () if unknown

@@ -183,5 +183,6 @@ def predictive_all(
             clipped=float(np.average(sums.clipped, weights=sums.lengths)),
             guarded=float(np.mean(sums.guarded)),
         )
-        predictions.append(Predictive(value, returns, float(np.mean(sums.lengths)), support))
+        length = float(np.mean(sums.lengths))
+        predictions.append(Predictive(value, returns, length, support, None, posterior.terminates))
     return predictions

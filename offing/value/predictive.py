@@ -33,8 +33,10 @@ class Rollouts(NamedTuple):
     first: Array  # [M, K]  which start it began in
     clipped: Array  # [M, K]  share of its steps whose reward was held to the log's range
     guarded: Array  # [M, K]  share of its steps that left what the log knows; all or none if that ends episodes
-    steps_left: Array  # [M, K]  that an episode still had when that ended it
+    steps_left: Array  # [M, K]  of unknown worth: what ended episodes had left, or those beyond the log
     worth_left: Array  # [M, K]  the same, discounted
+    paid_left: Array  # [M, K]  what these are counted as: those of ended episodes as nothing
+    valued_left: Array  # [M, K]  the same, discounted
 
 
 class Walk(NamedTuple):
@@ -80,7 +82,7 @@ def begun(key: Key, posterior: Posterior, copies: int) -> tuple[Walk, Key]:
     zeros = jnp.zeros(shape)
     obs = jnp.asarray(posterior.starts)[first]
     seen = Seen(obs, jnp.zeros((*shape, task.actions.width)), zeros, jnp.ones(shape))
-    sums = Rollouts(zeros, zeros, zeros, first, zeros, zeros, zeros, zeros)
+    sums = Rollouts(zeros, zeros, zeros, first, *(zeros,) * 6)
     walk = Walk(seen, memories(posterior, copies), jnp.ones(shape, bool), sums)
     return walk, jax.random.split(k2, task.horizon)
 
@@ -91,16 +93,23 @@ def moved(key: Key, posterior: Posterior, walk: Walk, action: Array, t: Array | 
     place, drawn = fixed(posterior)(key, Place(seen.obs, memory), action)
     reward, clipped, guarded = drawn.reward, drawn.clipped, drawn.out_of_support
     earned, task = jnp.where(alive, reward, 0.0), posterior.task
-    stopped = alive & guarded & posterior.terminates
+    now, left = task.discount**t, alive & guarded
+    if posterior.terminates:
+        steps, worth, paid = task.horizon - 1 - t, steps_worth(task.discount, task.horizon - 1 - t), 0.0
+        worth = task.discount ** (t + 1) * worth
+    else:
+        steps, worth, paid = 1, now, earned
     sums = Rollouts(
         sums.returns + earned,
-        sums.values + task.discount**t * earned,
+        sums.values + now * earned,
         sums.lengths + alive,
         sums.first,
         sums.clipped + (alive & clipped),
-        sums.guarded + (alive & guarded),
-        sums.steps_left + stopped * (task.horizon - 1 - t),
-        sums.worth_left + stopped * task.discount ** (t + 1) * steps_worth(task.discount, task.horizon - 1 - t),
+        sums.guarded + left,
+        sums.steps_left + left * steps,
+        sums.worth_left + left * worth,
+        sums.paid_left + left * paid,
+        sums.valued_left + left * now * paid,
     )
     seen = Seen(place.obs, action, reward, jnp.zeros(alive.shape))
     return Walk(seen, place.memory, alive & ~drawn.terminated, sums)
@@ -171,6 +180,7 @@ class Predictive(NamedTuple):
     length: float
     support: Support
     checks: Checks | None = None  # how predictions of this kind have held where they could be checked
+    ends: bool = True  # whether an episode that leaves what the log knows is over, and all that may follow counted
 
 
 def predictive(
@@ -200,9 +210,8 @@ def predictive(
         clipped=float(np.average(imagined.clipped, weights=imagined.lengths)),
         guarded=float(imagined.guarded.mean()),
     )
-    return Predictive(
-        value, returns, float(imagined.lengths.mean()), support, None if past is None else past.checks
-    )
+    checks = None if past is None else past.checks
+    return Predictive(value, returns, float(imagined.lengths.mean()), support, checks, posterior.terminates)
 
 
 class Paid(NamedTuple):
@@ -269,8 +278,8 @@ def estimates(
         plain = ValueEstimate(np.asarray(getattr(rolled, name)))
         return plain if errors is None else corrected(plain, getattr(errors, name), errors.folds)
 
-    def one(name: str, left: Array, steps: float) -> ValueEstimate:
-        held, unknown = bare(episodes, name, errors), float(np.mean(np.asarray(left)))
+    def one(name: str, left: Array, got: Array, steps: float) -> ValueEstimate:
+        held, (unknown, got) = bare(episodes, name, errors), (float(np.mean(np.asarray(a))) for a in (left, got))
         gap, widen = 0.0, checks.factor
         if trained is not None:
             inside = bare(trained, name, own)
@@ -282,10 +291,11 @@ def estimates(
             common=0.0 if known.loss is None else min(known.loss.common, COMMON),
             widen=widen,
             rare=abs(held.median - steps / task.horizon * known.logged) / (held.returns.shape[1] + 1),
-            less=min(known.paid.low, 0.0) * unknown,
-            more=max(known.paid.high, 0.0) * unknown,
+            less=min(known.paid.low * unknown - got, 0.0),
+            more=max(known.paid.high * unknown - got, 0.0),
             bounds=known.paid.bounds(steps, posterior.terminates),
         )
 
     span = float(steps_worth(task.discount, task.horizon))
-    return one("values", episodes.worth_left, span), one("returns", episodes.steps_left, task.horizon)
+    values = one("values", episodes.worth_left, episodes.valued_left, span)
+    return values, one("returns", episodes.steps_left, episodes.paid_left, task.horizon)
