@@ -9,8 +9,9 @@ import pytest
 
 from offing import load
 from offing.data import split
-from offing.posterior._exogenous import before, masks, readable, untouched
+from offing.posterior._exogenous import before, untouched
 from offing.posterior._kinds import Kinds
+from offing.posterior._masks import masks, readable
 from offing.posterior.models import ensemble
 from offing.posterior.models.ensemble import Hypers
 from offing.posterior.walk import Place, fixed, memories

@@ -528,8 +528,11 @@ def test_predictive_counts_every_doubt():
     mean = behaviour(data, TASK).mean
     assert plain.returns.rare == pytest.approx(abs(plain.returns.median - mean) / 65)
     span = (1 - DISCOUNT**STEPS) / (1 - DISCOUNT)
-    pays = np.array([data.steps.reward.min(), data.steps.reward.max()], np.float64)
-    np.testing.assert_allclose(plain.value.bounds, pays * span, rtol=1e-6)
+    inside = paid(data, TASK)
+    pays = np.add(inside[:2], inside.beyond[:2])
+    last = np.add(inside[2:4], inside.beyond[2:])
+    np.testing.assert_allclose(plain.value.bounds, pays * (span - 1) + last, rtol=1e-6)
+    assert inside[2:4] == (data.steps.reward.min(), data.steps.reward.max())
     np.testing.assert_allclose(plain.returns.bounds, pays * STEPS, rtol=1e-6)
 
     one = np.ones(2)
@@ -605,7 +608,7 @@ def test_no_promise_is_above_what_an_episode_can_earn():
     """A goal that pays once and ends the episode is not paid at every step of it."""
     task = Task(5, 1.0, Box((-1.0,), (1.0,)))
     found = paid(goals(), task)
-    np.testing.assert_allclose(found, (-0.1, -0.1, -0.1, 10.0), rtol=1e-6)
+    np.testing.assert_allclose(found[:4], (-0.1, -0.1, -0.1, 10.0), rtol=1e-6)
     np.testing.assert_allclose(found.bounds(5, terminates=True), (-0.5, 10.0), rtol=1e-6)
     np.testing.assert_allclose(found.bounds(5, terminates=False), (-0.5, 9.6), rtol=1e-6)
     wild = jnp.full((2, 3), 47.0)  # as five steps that each reach the goal would come to
@@ -629,6 +632,23 @@ def test_what_the_last_step_of_an_episode_pays_is_told_from_the_rest():
     assert found.bounds(4, terminates=False) == (4.0, 53.0)
     bag = paid(data._replace(episode=np.full(24, -1)), Task(4, 1.0, Box((-1.0,), (1.0,))))
     assert bag.bounds(4, terminates=False) == (4.0, 200.0)  # nobody knows where an episode ended
+
+
+def test_where_rewards_end_that_are_paid_by_degrees_is_not_where_the_log_ends():
+    """Of 200 even numbers up to some end the largest lies below it; the bound does not, and ties are the end."""
+    task, rng = Task(4, 1.0, Box((-1.0,), (1.0,))), np.random.default_rng(0)
+    held, far = [], []
+    for _ in range(300):
+        reward = rng.uniform(0.0, 1.0, 200).astype(np.float32)
+        data = episodes_of([4] * 50, [0] * 50)
+        low, high = paid(data._replace(steps=data.steps._replace(reward=reward)), task).bounds(4, False)
+        held += [low <= 0.0, high >= 4.0]
+        far += [-low, high - 4.0]
+    assert np.mean(held) == pytest.approx(0.95, abs=0.04)
+    assert np.median(far) < 0.5  # an eighth of what four steps can differ by
+    capped = np.minimum(reward, 0.5)
+    top = paid(data._replace(steps=data.steps._replace(reward=capped)), task).bounds(4, False)[1]
+    assert top == pytest.approx(2.0)
 
 
 def test_every_doubt_is_a_term_and_their_squares_add_up():

@@ -36,7 +36,7 @@ def _thoughts(theta: Theta, expect: Expect, memory: Any, rows: tuple[Array, ...]
 
     def one(theta: Theta) -> tuple[Array, Array, Array, tuple[Array, ...]]:
         x = world.enter(theta, memory, obs, action)
-        says, pays = world.says(theta, x), world.pays(theta, x, obs, after, done)
+        says, pays = world.says(theta, x, after - obs), world.pays(theta, x, obs, after, done)
         state = jnp.clip(obs + says.mean, *theta.values.walls) - obs
         mean, std = (jnp.concatenate(each, -1) for each in ((state, pays.mean), (says.std, pays.std)))
         moved = jnp.concatenate([says.chances.moved, pays.chances.moved], -1)

@@ -19,27 +19,16 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from ..data.dataset import runs
-from ..nets import Layer
-from ..trees import predict
 from ..types import Dataset
-from ._history import EPISODE
-from ._kinds import Block, Kinds
+from ._halves import Halves, halves, scaled
 
-MOST = 4_096  # rows that are asked
 PRODUCTS = 64  # of actions and columns that are looked at, at most
 LEVEL = 0.05  # probability that chance is taken for an effect on a column
 MATERIAL = 0.01  # share of a column's variance that trees must win by it
 LATELY = (5, 20)  # steps over which what was done before is averaged
 NARROW = 24  # columns; of more of them only those named count: what boosted trees would say takes too long
 SLIGHT = 2e-4  # share of a column's variance: what moves less of it is nothing, however sure it is
-EPISODES = 10  # in either half, at least
 RARELY = 0.02  # share of rows in which a column must change, or in none
-PIECE = 10  # steps of a piece of an episode, where episodes are few
-LEAST = 8  # hidden units that are kept for such columns, at least
-
-
-# ---- which columns
 
 
 def untouched(data: Dataset, named: Sequence[int] = ()) -> tuple[int, ...]:
@@ -48,29 +37,17 @@ def untouched(data: Dataset, named: Sequence[int] = ()) -> tuple[int, ...]:
     What comes next and what was done are both cleared of what the state tells of them, in episodes that were not
     learned from; what is then left of the two must be unrelated, over episodes (Chernozhukov et al., 2018).
     """
-    rows, steps = data.rows, data.steps
-    episode = np.asarray(data.episode)[:rows]
-    units = runs(episode) if episode[0] >= 0 else [np.array([i]) for i in range(rows)]
-    if len(units) < 2 * EPISODES:  # few and long: pieces of them are as good as unrelated
-        pieces = -(-4 * EPISODES // len(units))
-        units = [part for unit in units for part in np.array_split(unit, pieces) if len(part) >= PIECE]
-    if len(units) < 2 * EPISODES or steps.obs.shape[1] > NARROW:
+    steps = data.steps
+    if steps.obs.shape[1] > NARROW or (rows := halves(data)) is None:
         return tuple(sorted(named))
-    order = np.random.default_rng(0).permutation(len(units))
-    parts = [np.concatenate([units[i] for i in order[part::2]])[: MOST // 2] for part in (0, 1)]
-    chosen, half = np.concatenate(parts), np.repeat([0, 1], [len(part) for part in parts])
-    unit_of = np.zeros(rows, np.int64)
-    for number, unit in enumerate(units):
-        unit_of[unit] = number
-    whose = np.unique(unit_of[chosen], return_inverse=True)[1]
-    taken = lambda leaf: np.asarray(leaf)[chosen].astype(np.float64)
-    x, y = _scaled(taken(steps.obs)), _scaled(taken(steps.next_obs) - taken(steps.obs))
-    marked, done = np.isin(np.arange(x.shape[1]), named), told_apart(np.asarray(steps.action)[:rows])
-    action, past = _scaled(done[chosen].astype(np.float64)), _scaled(before(done, episode)[chosen])
+    x, y = scaled(rows.taken(steps.obs)), scaled(rows.taken(steps.next_obs) - rows.taken(steps.obs))
+    marked, done = np.isin(np.arange(x.shape[1]), named), told_apart(np.asarray(steps.action)[: data.rows])
+    earlier = before(done, np.asarray(data.episode)[: data.rows])
+    action, past = scaled(rows.taken(done)), scaled(rows.taken(earlier))
     amounts = [a for a in range(action.shape[1]) if len(np.unique(action[:, a])) > 2]  # a choice is its own square
     acts = np.concatenate([action, np.square(action[:, amounts]), past], 1)
-    test = Test(half, whose)
-    moved = np.mean(taken(steps.next_obs) != taken(steps.obs), 0)
+    test = Test(rows)
+    moved = np.mean(rows.taken(steps.next_obs) != rows.taken(steps.obs), 0)
     known = (moved >= RARELY) | (moved == 0)  # of what hardly ever changes nobody knows what changes it
     free = test.unrelated(x, acts, y, products=action.shape[1]) & known | marked
     while not free.all() and free.any():
@@ -104,28 +81,14 @@ def before(action: np.ndarray, episode: np.ndarray) -> np.ndarray:
     return np.concatenate(means, 1)
 
 
-def _scaled(a: np.ndarray) -> np.ndarray:
-    std = a.std(0)
-    return (a - a.mean(0)) / np.where(std > 1e-9 * (1 + np.abs(a.mean(0))), std, 1.0)
-
-
 class Test(NamedTuple):
     """Whether one thing tells of another what a third does not, in episodes of two halves."""
 
-    half: np.ndarray  # [N]
-    whose: np.ndarray  # [N]  episode
-
-    def left(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """What is left of y [N, D] when x is known, each half by what the other teaches."""
-        rest = np.zeros_like(y)
-        for part in (0, 1):
-            learn, ask = self.half != part, self.half == part
-            rest[ask] = y[ask] - predict(x[learn], y[learn], x[ask])
-        return rest
+    rows: Halves
 
     def unrelated(self, x: np.ndarray, by: np.ndarray, y: np.ndarray, products: int = 0) -> np.ndarray:
         """Of which columns of y [D] nothing in `by` tells more than x, nor the first `products` of it times x."""
-        both = self.left(x, np.concatenate([by, y], 1))
+        both = self.rows.left(x, np.concatenate([by, y], 1))
         mine, rest = both[:, : by.shape[1]], both[:, by.shape[1] :]
         if products * x.shape[1] <= PRODUCTS:
             mine = np.concatenate([mine, *(mine[:, [a]] * x for a in range(products))], 1)
@@ -143,7 +106,7 @@ class Test(NamedTuple):
         """
         seen = np.zeros(y.shape[1], bool)
         if which.any():
-            gain = np.square(rest[:, which]) - np.square(self.left(both, y[:, which]))
+            gain = np.square(rest[:, which]) - np.square(self.rows.left(both, y[:, which]))
             seen[which] = (self._strength(gain) > stats.norm.ppf(1 - LEVEL)) & (gain.mean(0) > MATERIAL)
         return seen
 
@@ -155,55 +118,7 @@ class Test(NamedTuple):
 
     def _strength(self, score: np.ndarray) -> np.ndarray:
         """Means of `score` [N, K], in standard errors over episodes."""
-        sums = np.zeros((self.whose.max() + 1, score.shape[1]))
-        np.add.at(sums, self.whose, score)
+        sums = np.zeros((self.rows.whose.max() + 1, score.shape[1]))
+        np.add.at(sums, self.rows.whose, score)
         error = np.sqrt(np.sum(np.square(sums), 0))
         return sums.sum(0) / np.maximum(error, 1e-9 * len(score))
-
-
-# ---- masks
-
-
-class Masks(NamedTuple):
-    """What of the state's net may be other than nought: 1 or 0 for every weight, [out, in]."""
-
-    net: tuple[np.ndarray, ...]
-    extra: np.ndarray
-    inputs: np.ndarray  # [X]  what such columns may read
-    outputs: np.ndarray  # [S]  which they are
-
-
-def masks(kinds: Kinds, inputs: int, width: int, depth: int) -> Masks:
-    """The masks of a net of that shape."""
-    block, free = kinds.of_state(), np.isin(np.arange(kinds.width), kinds.exogenous)
-    seen = readable(kinds, inputs)
-    units = width if free.all() else int(np.clip(round(width * free.mean()), min(LEAST, width // 2), width // 2))
-    first = np.arange(width) < units
-    may = lambda rows, columns: ~rows[:, None] | columns[None, :]
-    layers = [may(first, seen), *[may(first, first)] * (depth - 1), may(np.tile(free, 2), first)]
-    single = lambda a: a.astype(np.float32)
-    return Masks(tuple(map(single, layers)), single(may(_extras(block, free), first)), seen, free)
-
-
-def readable(kinds: Kinds, inputs: int) -> np.ndarray:
-    """Which of the net's inputs [X] columns that no action changes may read."""
-    free = np.isin(np.arange(kinds.width), kinds.exogenous)
-    logs = np.isin(kinds.logs, kinds.exogenous) if kinds.logs else np.zeros(0, bool)
-    past = kinds.history == EPISODE
-    rest = inputs - kinds.width - len(logs) - (2 * kinds.width + 3 if past else 0)
-    actions = rest // 2 if past else rest
-    no = lambda count: np.zeros(count, bool)
-    history = [free, no(actions), no(1), free, no(1), np.ones(1, bool)] if past else []
-    return np.concatenate([free, no(actions), *history, logs])
-
-
-def _extras(block: Block, free: np.ndarray) -> np.ndarray:
-    """Which logits belong to such columns."""
-    gates = [free[c] for c, _ in block.gates]
-    choices = [free[c] for c, _ in block.choices for _ in range(block.most)]
-    return np.array([*gates, *choices], bool)
-
-
-def masked(layers: Sequence[Layer], of: Sequence[np.ndarray]) -> tuple[Layer, ...]:
-    """Layers with what may not be read put to nought."""
-    return tuple(Layer(layer.weight * mask, layer.bias) for layer, mask in zip(layers, of, strict=True))

@@ -13,12 +13,12 @@ from ..data import Split
 from ..nets import Layer, cross_entropy, dense, hidden, hidden_half, mlp, student_nll
 from ..optim import Adam, Learner, adam, cosine, descend, start
 from ..types import Array, Dataset, Fitted, Key
-from ._exogenous import masked, masks
 from ._head import Batch, extra_loss, head_loss, read, residual
 from ._init import Ready, init
 from ._kinds import Block, Kinds, Targets
 from ._known import Fold, Known, Scale, gain_of, least_squares, moments
-from ._world import Net, Theta, leads_to, paid_for
+from ._masks import masked, masks
+from ._world import Net, Theta, leads_to, paid_for, with_leads
 
 ROUNDS = 20  # how often a member is compared with its best so far
 CHUNK = 50  # updates whose minibatches are gathered at once: keeps random numbers and gathers off the hot path
@@ -68,7 +68,8 @@ def fit_folds(key: Key, hypers: Any, data: Dataset, split: Split, ready: Ready, 
         inside = (x - scale.in_mean) / scale.in_std
         target = (y - scale.out_mean) / scale.out_std
         led = (jnp.asarray(steps.obs), jnp.asarray(steps.next_obs), jnp.asarray(steps.done))
-        inputs = (inside, paid_for(scale, kinds, ready.values, inside, *led))
+        reads = with_leads(scale, kinds, inside, y[:, :-1])
+        inputs = (reads, paid_for(scale, kinds, ready.values, inside, *led))
         known = maps(inputs, target, ready.targets.amount, at, hypers, kinds)
         key, paced = jax.random.split(key)
         pace = paces(paced, hypers.span, hypers.members)
@@ -103,14 +104,14 @@ def fit_folds(key: Key, hypers: Any, data: Dataset, split: Split, ready: Ready, 
 def maps(
     inputs: tuple[Array, Array], target: Array, amount: Array, fold: Fold, hypers: Any, kinds: Kinds
 ) -> tuple[Known, Known]:
-    """The least-squares maps of state and reward; columns that no action changes read such columns alone."""
+    """The least-squares maps of state and reward; every column of the state reads what it may."""
     fit = partial(least_squares, fold=fold, share=hypers.linear, alike=not kinds.gates)
     changes, paid = slice(0, kinds.width), slice(kinds.width, None)
     state = fit(inputs[0], target[:, changes], amount[:, changes])
-    if kinds.exogenous:
-        mask = masks(kinds, inputs[0].shape[1], hypers.width, hypers.depth)
-        alone = fit(inputs[0] * mask.inputs, target[:, changes], amount[:, changes])
-        either = lambda a, b: jnp.where(mask.outputs.reshape(-1, *[1] * (a.ndim - 1)), a, b)
+    sorts = masks(kinds, inputs[0].shape[1], hypers.width, hypers.depth).sorts if kinds.parted else []
+    for reads, columns in sorts:
+        alone = fit(inputs[0] * reads, target[:, changes], amount[:, changes])
+        either = lambda a, b, of=columns: jnp.where(of.reshape(-1, *[1] * (a.ndim - 1)), a, b)
         state = jax.tree.map(either, alone, state)
     return state, fit(inputs[1], target[:, paid], amount[:, paid])
 
@@ -167,7 +168,9 @@ def view_of(
             slice(choices, None),
             jnp.zeros((len(held), 0)),
         ),
-        (leads_to(theta.scale, inputs[0], rows.after), rows.done) if theta.ends else (),
+        (leads_to(theta.scale, inputs[0][:, : theta.scale.in_mean.shape[0]], rows.after), rows.done)
+        if theta.ends
+        else (),
     )
 
 
@@ -201,8 +204,8 @@ def geared(params: Params, gains: tuple[Array, ...]) -> Params:
 
 
 def within(params: Params, kinds: Kinds) -> Params:
-    """The trained parts, of which those of columns that no action changes read nothing else."""
-    if not kinds.exogenous:
+    """The trained parts, of which every column's read what it may."""
+    if not kinds.parted:
         return params
     state = params["state"]
     first = state["net"][0].weight

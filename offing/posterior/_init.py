@@ -9,10 +9,10 @@ import jax.numpy as jnp
 
 from ..nets import Layer, mlps_init, scaled_last
 from ..types import Array, Key
-from ._exogenous import masked, masks
 from ._history import Innovate
 from ._kinds import Block, Kinds, Targets, Values
 from ._known import Known, Scale, gain_of
+from ._masks import masked, masks
 from ._world import Net, Theta
 
 ENDS = (64, 64)  # hidden sizes of the net of ends
@@ -41,15 +41,16 @@ def init(
 ) -> Theta:
     """One world before training: its nets say nothing yet, so at first the priors speak alone."""
     inside = scale.in_mean.shape[-1]
-    blocks = ((kinds.of_state(), inside), (kinds.of_reward(), inside + kinds.width + 1 + len(kinds.logs)))
+    read = inside + len(kinds.leads)
+    blocks = ((kinds.of_state(), read), (kinds.of_reward(), inside + kinds.width + 1 + len(kinds.logs)))
     first = [(width, *[hypers.width] * hypers.depth) for _, width in blocks]
     nets = [(*sizes, 2 * block.width) for sizes, (block, _) in zip(first, blocks, strict=True)]
     priors = [(*sizes, block.width) for sizes, (block, _) in zip(first, blocks, strict=True)]
     extras = [(hypers.width, block.extras) for block, _ in blocks]
     own = mlps_init(key, [*nets, *priors, *extras, (inside + kinds.width, *ENDS, 1)])
     drawn = [Drawn(*each) for each in zip(own[:2], mlps_init(common, nets), own[2:4], own[4:6], strict=True)]
-    if kinds.exogenous:
-        mask = masks(kinds, inside, hypers.width, hypers.depth)
+    if kinds.parted:
+        mask = masks(kinds, read, hypers.width, hypers.depth)
         last = mask.net[-1][: kinds.width]
         drawn[0] = drawn[0]._replace(prior=masked(drawn[0].prior, (*mask.net[:-1], last)))
     return Theta(

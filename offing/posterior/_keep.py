@@ -64,7 +64,7 @@ def load(saved: Saved) -> tuple[Theta, World, Rest]:
     rest, arrays = saved.rest, saved.arrays
     pairs = lambda name: tuple((each[0], each[1]) for each in rest["kinds"][name])
     named = {name: pairs(name) for name in ("gates", "choices", "clocks")}
-    listed = {name: tuple(rest["kinds"][name]) for name in ("whole", "logs", "exogenous", "still")}
+    listed = {name: tuple(rest["kinds"][name]) for name in ("whole", "logs", "exogenous", "still", "derived")}
     kinds = Kinds(**{**rest["kinds"], **named, **listed})
     shape = jax.eval_shape(lambda: _blank(rest, kinds))
     leaves, tree = jax.tree.flatten(shape)
@@ -98,7 +98,7 @@ def _blank(rest: dict[str, Any], kinds: Kinds) -> Theta:
     )
     ready = _init.Ready(zeros((1, 0)), values, Targets(*(zeros((1, 0)),) * 4), step if remembers else ())
     scale = Scale(zeros(inputs), zeros(inputs), zeros(width + 1), zeros(width + 1))
-    known = (linear(inputs, width), linear(inputs + width + 1 + len(kinds.logs), 1))
+    known = (linear(inputs + len(kinds.leads), width), linear(inputs + width + 1 + len(kinds.logs), 1))
     key = jax.random.key(0)
     theta = _init.init(key, key, _Shape(rest["width"], rest["depth"]), kinds, scale, known, ready)
     if not rest["priors"]:

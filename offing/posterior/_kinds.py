@@ -56,6 +56,19 @@ class Kinds(NamedTuple):
     exogenous: tuple[int, ...] = ()  # columns that no action changes (`_exogenous`)
     still: tuple[int, ...] = ()
     clocks: tuple[tuple[int, int], ...] = ()  # and how many values they take
+    derived: tuple[int, ...] = ()  # columns whose next value follows from those of others (`_derived`)
+
+    @property
+    def leads(self) -> tuple[int, ...]:
+        """The columns whose next values derived ones read; none where nothing is derived."""
+        if not self.derived:
+            return ()
+        return tuple(c for c in range(self.width) if c not in self.derived and c not in self.still)
+
+    @property
+    def parted(self) -> bool:
+        """Whether not every column may read everything (`_masks`)."""
+        return bool(self.exogenous or self.derived)
 
     def of_state(self) -> Block:
         return Block(

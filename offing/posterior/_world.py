@@ -135,9 +135,11 @@ class World:
             parts.append(_magnitude.raw(self.kinds.logs, theta.values.unit, obs))
         return (jnp.concatenate(parts, -1) - theta.scale.in_mean) / theta.scale.in_std
 
-    def says(self, theta: Theta, x: Array) -> Heads:
+    def says(self, theta: Theta, x: Array, change: Array | None = None) -> Heads:
+        """What it says of the next observation; of columns that follow from others, given the others' change."""
         scale, width = theta.scale, self.kinds.width
         centre, unit = scale.out_mean[:width], scale.out_std[:width]
+        x = with_leads(scale, self.kinds, x, change)
         return heads(theta.state, self.kinds.of_state(), x, self.activation, centre, unit)
 
     def pays(self, theta: Theta, x: Array, obs: Array, after: Array, ended: Array) -> Heads:
@@ -154,6 +156,17 @@ class World:
         """
         others = mlp(theta.ends, leads_to(theta.scale, x, after), "silu")[..., 0]
         return jnp.where(theta.values.beyond(after), CERTAIN, others)
+
+
+def with_leads(scale: Scale, kinds: Kinds, x: Array, change: Array | None) -> Array:
+    """What the state's net reads: x [..., X], and of the columns that lead how they changed, if that is known."""
+    if not kinds.derived:
+        return x
+    if change is None:
+        return jnp.concatenate([x, jnp.zeros((*x.shape[:-1], len(kinds.leads)))], -1)
+    width, leads = kinds.width, np.array(kinds.leads)
+    inside = (change - scale.out_mean[:width]) / scale.out_std[:width]
+    return jnp.concatenate([x, inside[..., leads]], -1)
 
 
 def paid_for(
@@ -198,17 +211,21 @@ class Sample:
         seen, obs = obs, world.read(theta, obs)
         x = world.enter(theta, memory, obs, action)
         state, block = world.says(theta, x), kinds.of_state()
-        drawn = lambda chance: draw_choices(
-            block,
-            theta.values,
-            state.chances,
-            u[..., : block.ways],
-            jnp.clip(obs + state.mean + chance, *theta.values.walls),
-            obs,
-        )
+
+        def drawn(state: Heads, chance: Array) -> Array:
+            amounts = jnp.clip(obs + state.mean + state.std * chance, *theta.values.walls)
+            return draw_choices(block, theta.values, state.chances, u[..., : block.ways], amounts, obs)
+
+        def after(chance: Array) -> Array:
+            new = drawn(state, chance)
+            if not kinds.derived:
+                return new
+            led = world.read(theta, world.write(theta, supported(theta.support, edges, new).held))
+            return drawn(world.says(theta, x, led - obs), chance)
+
         edges = theta.values.edges
-        held = supported(theta.support, edges, drawn(state.std * z[..., :-1])).held
-        out = supported(theta.support, edges, drawn(jnp.zeros(())), kinds.exogenous).out
+        held = supported(theta.support, edges, after(z[..., :-1])).held
+        out = supported(theta.support, edges, after(jnp.zeros(())), kinds.exogenous).out
         next_obs = world.write(theta, held)
         held = world.read(theta, next_obs)
         ended = self._ended(k3, theta, x, (seen, next_obs), action, held) | (out & self.terminates)
@@ -311,7 +328,8 @@ class Expect:
     """Mean and standard deviation of change and reward, and the chance of an end, by one world.
 
     `after` and `ended` are what the step led to, where that is known: the reward is then that of what happened.
-    Otherwise it is the one of the expected next observation. `natural`: observations come in, and changes go out,
+    Otherwise it is the one of the expected next observation; and so with columns that follow from others, whose
+    standard deviation is what is open once those are known. `natural`: observations come in, and changes go out,
     as worlds read them; otherwise in the log's own units.
     """
 
@@ -332,9 +350,9 @@ class Expect:
         if not self.natural:
             obs, after = world.read(theta, obs), None if after is None else world.read(theta, after)
         x = world.enter(theta, memory, obs, action)
-        state = world.says(theta, x)
-        next_obs = jnp.clip(obs + state.mean, *theta.values.walls)
-        next_obs, std = mixed(kinds.of_state(), theta.values, state, next_obs, obs)
+        next_obs, std = self._next(theta, x, obs, None if after is None else after - obs)
+        if kinds.derived and after is None:
+            next_obs, std = self._next(theta, x, obs, next_obs - obs)
         led = next_obs if after is None else after
         if self.task.done is not None:
             end = self.task.done(world.write(theta, obs), action, world.write(theta, led)).astype(jnp.float32)
@@ -349,6 +367,12 @@ class Expect:
             change = change - seen
         mean = jnp.concatenate([change, reward], -1)
         return Moments(mean, jnp.concatenate([std, paid_std], -1), end)
+
+    def _next(self, theta: Theta, x: Array, obs: Array, change: Array | None) -> tuple[Array, Array]:
+        """Mean and standard deviation of the next observation, `change` being that of the columns that lead."""
+        state = self.world.says(theta, x, change)
+        mean = jnp.clip(obs + state.mean, *theta.values.walls)
+        return mixed(self.world.kinds.of_state(), theta.values, state, mean, obs)
 
 
 def mixed(block: Block, values: Values, says: Heads, mean: Array, before: Array) -> tuple[Array, Array]:

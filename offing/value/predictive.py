@@ -22,6 +22,7 @@ from .support import Support, outside
 COMMON = 2.0  # times a plan's use of errors of its own worlds that its use of shared ones may be, at most
 VISITS = 16  # episodes a world whose way is held against the log
 TOGETHER = 64  # episodes a world that a program plays: more are played by calling it again
+ENDS = 19  # times the distance of the two outermost values: where a range ends, at 95% (Robson and Whitlock, 1964)
 
 
 class Rollouts(NamedTuple):
@@ -221,12 +222,20 @@ class Paid(NamedTuple):
     high: float
     last_low: float
     last_high: float
+    beyond: tuple[float, float, float, float] = (
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+    )  # how far the true least and most may be from these
 
     def bounds(self, steps: float, terminates: bool) -> tuple[float, float]:
         """Least and most that an episode of so many steps can add up to; a shorter one, where episodes can end."""
         rest = max(steps - 1, 0.0)
-        low, high = self.low * rest + self.last_low, self.high * rest + self.last_high
-        return (min(low, self.last_low), max(high, self.last_high)) if terminates else (low, high)
+        below, above, last_below, last_above = self.beyond
+        last_low, last_high = self.last_low + last_below, self.last_high + last_above
+        low, high = (self.low + below) * rest + last_low, (self.high + above) * rest + last_high
+        return (min(low, last_low), max(high, last_high)) if terminates else (low, high)
 
 
 def paid(data: Dataset, task: Task) -> Paid:
@@ -240,7 +249,18 @@ def paid(data: Dataset, task: Task) -> Paid:
         last |= np.arange(rows) - begins + 1 >= task.horizon
     inside = reward[~last] if (~last).any() else reward
     final = np.concatenate([reward[last], inside])  # an episode may also end as any step went
-    return Paid(float(inside.min()), float(inside.max()), float(final.min()), float(final.max()))
+    beyond = (*_beyond(inside), *_beyond(final))
+    return Paid(float(inside.min()), float(inside.max()), float(final.min()), float(final.max()), beyond)
+
+
+def _beyond(values: np.ndarray) -> tuple[float, float]:
+    """How far below the least and above the most of these values (negative, positive) the ends of their range may
+    lie. A goal that always pays the same has its value at the very end; what is paid by degrees has none there.
+    """
+    if len(values) < 2:
+        return 0.0, 0.0
+    least, most = np.partition(values, 1)[:2], np.partition(values, -2)[-2:]
+    return float(-ENDS * np.ptp(least)), float(ENDS * np.ptp(most))
 
 
 class Past(NamedTuple):
@@ -279,7 +299,8 @@ def estimates(
         return plain if errors is None else corrected(plain, getattr(errors, name), errors.folds)
 
     def one(name: str, left: Array, got: Array, steps: float) -> ValueEstimate:
-        held, (unknown, got) = bare(episodes, name, errors), (float(np.mean(np.asarray(a))) for a in (left, got))
+        held = bare(episodes, name, errors)
+        unknown, counted = (float(np.mean(np.asarray(each))) for each in (left, got))
         gap, widen = 0.0, checks.factor
         if trained is not None:
             inside = bare(trained, name, own)
@@ -291,8 +312,8 @@ def estimates(
             common=0.0 if known.loss is None else min(known.loss.common, COMMON),
             widen=widen,
             rare=abs(held.median - steps / task.horizon * known.logged) / (held.returns.shape[1] + 1),
-            less=min(known.paid.low * unknown - got, 0.0),
-            more=max(known.paid.high * unknown - got, 0.0),
+            less=min(known.paid.low * unknown - counted, 0.0),
+            more=max(known.paid.high * unknown - counted, 0.0),
             bounds=known.paid.bounds(steps, posterior.terminates),
         )
 

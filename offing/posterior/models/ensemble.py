@@ -33,6 +33,7 @@ from ...hypers import hypers
 from ...types import Array, Dataset, Fitted, Key, Posterior, Prepared, Task, WorldModel
 from .. import _history, _keep, _magnitude, _space
 from .._calibrate import calibrate
+from .._derived import derived
 from .._exogenous import untouched
 from .._fit import fit_folds
 from .._history import EPISODE, NONE
@@ -85,6 +86,7 @@ def prepare(data: Dataset, task: Task, history: str | None = None) -> Prepared:
     if history is None:
         history = EPISODE if past_tells(data, features) else NONE
     kinds, values, targets = kinds_of(data, history, logs, unit, untouched(data, task.exogenous))
+    kinds = kinds._replace(derived=derived(data, kinds))
     past = features if history == EPISODE else features[:, :0]
     if logs:
         past = np.concatenate([past, np.asarray(_magnitude.raw(logs, unit, np.asarray(data.steps.obs)))], 1)
