@@ -183,9 +183,8 @@ def evidence(posterior: Posterior, held: Dataset, others: Sequence[Dataset] | No
             bias = _shared(posterior, folds, residual, others, scale)
     else:
         rows = folds[0]
-        change = explained(rows.x, residual[0][:, :-1])  # where a step led would say all of its noise
-        paid = explained(np.concatenate([rows.x, rows.led], 1), residual[0][:, -1:])
-        bias = np.concatenate([change, paid])
+        for inputs, columns in _inputs(rows, posterior.derived):
+            bias[columns] = explained(inputs, residual[0][:, columns])
     return Evidence(
         plain=np.mean(residual**2, (0, 1)),
         between=between,
@@ -221,13 +220,25 @@ def _shared(
     guess = []
     for f, (fold, rows) in enumerate(zip(folds, others, strict=True)):
         seen = _rows(posterior.fold(f), rows)
-        off = (seen.y - seen.mean.mean(0)) / scale
-        change = predict(seen.x, off[:, :-1], fold.x)
-        paid = predict(np.concatenate([seen.x, seen.led], 1), off[:, -1:], np.concatenate([fold.x, fold.led], 1))
-        guess.append(np.concatenate([change, paid], 1))
+        off, learned = (seen.y - seen.mean.mean(0)) / scale, np.zeros_like(fold.y)
+        both = zip(_inputs(seen, posterior.derived), _inputs(fold, posterior.derived), strict=True)
+        for (known, columns), (inputs, _) in both:
+            learned[:, columns] = predict(known, off[:, columns], inputs)
+        guess.append(learned)
     pairs = [(f, g) for f in range(len(folds)) for g in range(f)]
     each = [np.mean(residual[f] * guess[g] + residual[g] * guess[f] - guess[f] * guess[g], 0) for f, g in pairs]
     return np.clip(np.mean(each, 0), 0.0, np.mean(residual**2, (0, 1)))
+
+
+def _inputs(rows: Rows, derived: tuple[int, ...]) -> list[tuple[np.ndarray, list[int]]]:
+    """What may explain an error, and of which outputs: of a change not where the step led, which would say all of
+    its noise, but for columns that follow from others where those were led; of the reward everything.
+    """
+    width = rows.led.shape[1] - 1
+    leads = [c for c in range(width) if c not in derived]
+    follow = np.concatenate([rows.x, rows.led[:, leads]], 1)
+    every = [(rows.x, leads), (follow, list(derived)), (np.concatenate([rows.x, rows.led], 1), [width])]
+    return [(inputs, columns) for inputs, columns in every if columns]
 
 
 def _units(data: Dataset) -> int:

@@ -118,7 +118,9 @@ class Sampler(Protocol[OfWorlds, Remembered]):
 
 
 class Expects(Protocol[OfWorlds, OfEpisodes]):
-    """Moments of a step of one world. Where `after` and `ended` are given, the reward is that of what happened."""
+    """Moments of a step of one world. Where `after` and `ended` are given, the reward is that of what happened, and
+    so are columns that follow from others.
+    """
 
     def __call__(
         self,
@@ -187,6 +189,7 @@ class Posterior(Generic[Theta, Remembered]):
     )  # worlds and a log in coordinates where chance is alike everywhere; None: in the log's own
     folds: int = field(default=1, metadata=STATIC)
     terminates: bool = field(default=False, metadata=STATIC)  # whether episodes can end before the horizon
+    derived: tuple[int, ...] = field(default=(), metadata=STATIC)  # columns that follow from where the others went
 
     def __post_init__(self) -> None:
         for name in ("sample", "moments", "begin", "recall", "natural"):

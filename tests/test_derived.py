@@ -9,6 +9,7 @@ import pytest
 
 from offing import load
 from offing.data import Log, split
+from offing.pil import evidence
 from offing.posterior import _keep
 from offing.posterior._derived import derived
 from offing.posterior._kinds import Kinds, kinds_of
@@ -17,7 +18,7 @@ from offing.posterior._world import Expect, World
 from offing.posterior.models import ensemble
 from offing.posterior.models.ensemble import Hypers
 from offing.posterior.walk import Place, expected, fixed, memories
-from offing.types import Posterior
+from offing.types import BadInput, Posterior
 
 STEPS = 20
 TINY = Hypers(width=32, depth=2, activation="silu", batch_size=64, updates=600, lr=1e-2, members=2, elites=2)
@@ -94,6 +95,24 @@ def test_a_column_that_chooses_leads():
     assert found(log_of([inflow[:-1], rain[:-1]], [inflow[1:], rain[1:]], action, action)) == (0,)
 
 
+def test_what_no_action_changes_follows_from_such_columns_alone():
+    """Demand could be told from the stock as well as the stock from demand; but demand is the one to lead."""
+    rng = np.random.default_rng(1)
+    seen, led, acts = [], [], []
+    for _ in range(60):
+        stock, demand = rng.normal(10, 3, 2)
+        for _ in range(STEPS):
+            a, came = rng.uniform(-1, 1), 10 + 0.5 * (demand - 10) + rng.normal(0, 3)
+            after = 0.8 * stock + 8 * (1 + a) - 0.8 * came + 4
+            for rows, row in ((seen, (stock, demand)), (led, (after, came)), (acts, a)):
+                rows.append(row)
+            stock, demand = after, came
+    columns = lambda those: list(np.array(those).T)
+    log = log_of(columns(seen), columns(led), np.array(acts), np.array(acts))
+    assert found(log) == (1,)  # where nobody says whose cause is whose
+    assert derived(log.data, kinds_of(log.data, exogenous=(1,))[0]) == (0,)
+
+
 def test_few_episodes_or_one_column_say_nothing():
     assert found(shop(rows=200)) == ()
     x = np.random.default_rng(0).normal(size=1_200)
@@ -161,14 +180,37 @@ def test_what_leads_does_not_read_what_came_of_it(fitted):
 
 
 def test_moments_are_of_what_is_expected_where_nothing_is_known_yet(fitted):
+    """The stock with the customers that are expected; and what is open in their number is open in the stock."""
     log, worlds = fitted
-    rows = np.arange(32)
-    every = lambda leaf: jnp.broadcast_to(np.asarray(leaf)[rows], (worlds.members, 32, leaf.shape[1]))
-    place = Place(every(log.data.steps.obs), memories(worlds, 32))
-    action = every(log.data.steps.action)
-    mean = np.asarray(expected(worlds, place, action).mean)
-    assert mean.shape == (worlds.members, worlds.members, 32, 5)
-    assert np.isfinite(mean).all()
+    obs = jnp.broadcast_to(jnp.asarray([40.0, 4.0, 1.0, 12.0]), (worlds.members, 1, 4))
+    place = Place(obs, memories(worlds, 1))
+    moments = expected(worlds, place, jnp.zeros((worlds.members, 1, 1)))
+    mean, std = (np.asarray(each).mean((0, 1, 2)) for each in (moments.mean, moments.std))
+    customers = 4.0 + mean[1]
+    assert 40.0 + mean[0] == pytest.approx(50.0 - customers, abs=4.0)
+    assert 12.0 + mean[3] == pytest.approx(3 * customers, abs=12.0)
+    assert std[1] == pytest.approx(8.0 * np.sqrt(2.0), rel=0.4)
+    assert std[0] == pytest.approx(std[1], rel=0.4)
+    assert std[3] == pytest.approx(3 * std[1], rel=0.4)
+
+
+def test_what_is_wrong_about_a_column_that_follows_is_no_chance(fitted):
+    """Worlds that all sell a fifth less than came are wrong, by a rule that customers tell and the state does not."""
+    log, worlds = fitted
+    expect = worlds.moments
+
+    def off(theta, memory, obs, action, after=None, ended=None):
+        moments = expect(theta, memory, obs, action, after, ended)
+        wrong = 0.0 if after is None else 0.2 * jnp.maximum(after[..., 1] - 20.0, 0.0)
+        return moments._replace(mean=moments.mean.at[..., 0].add(wrong))
+
+    kept = [log.data] * worlds.folds
+    right, biased = (evidence(each, log.data, kept) for each in (worlds, replace(worlds, moments=off)))
+    more = biased.plain[0] - right.plain[0]
+    assert more > 0.005
+    assert biased.bias[0] - right.bias[0] > 0.7 * more
+    blind = evidence(replace(worlds, moments=off, derived=()), log.data, kept)
+    assert blind.bias[0] < biased.bias[0] - 0.2 * more
 
 
 def test_they_are_saved_and_come_back(fitted):
@@ -179,3 +221,9 @@ def test_they_are_saved_and_come_back(fitted):
     action = jnp.zeros((worlds.members, 8, 1))
     one, other = (fixed(each)(jax.random.key(0), place, action)[1].next_obs for each in (worlds, again))
     np.testing.assert_array_equal(one, other)
+    earlier = _keep.save(replace(worlds, theta=worlds.theta))
+    del earlier.rest["kinds"][
+        "derived"
+    ]  # as a version wrote that knew of none: its nets read no columns that lead
+    with pytest.raises(BadInput, match="another version"):
+        ensemble.model.load(earlier, log.task)

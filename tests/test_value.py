@@ -649,6 +649,10 @@ def test_where_rewards_end_that_are_paid_by_degrees_is_not_where_the_log_ends():
     capped = np.minimum(reward, 0.5)
     top = paid(data._replace(steps=data.steps._replace(reward=capped)), task).bounds(4, False)[1]
     assert top == pytest.approx(2.0)
+    once = np.r_[np.full(199, -1.0), 100.0].astype(np.float32)  # a goal that was reached once is the end as well
+    assert paid(data._replace(steps=data.steps._replace(reward=once)), task).bounds(4, True) == (-4.0, 100.0)
+    bandit = paid(data._replace(steps=data.steps._replace(reward=reward)), task._replace(horizon=1))
+    assert bandit.bounds(1, False)[1] > reward.max()  # where every step is a last one too
 
 
 def test_every_doubt_is_a_term_and_their_squares_add_up():

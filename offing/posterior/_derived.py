@@ -27,9 +27,9 @@ NARROW = 24  # columns; of more of them boosted trees would take too long
 
 def derived(data: Dataset, kinds: Kinds) -> tuple[int, ...]:
     """The columns of the next observation that follow from others, which then lead; `data` as worlds read it."""
-    certain = {*kinds.still, *(c for c, _ in kinds.clocks)}
+    certain, free = {*kinds.still, *(c for c, _ in kinds.clocks)}, kinds.exogenous
     columns = [c for c in range(kinds.width) if c not in certain]
-    if not 2 <= len(columns) <= NARROW or (rows := halves(data)) is None:
+    if len(columns) < 2 or kinds.width > NARROW or (rows := halves(data)) is None:
         return ()
     steps = data.steps
     x = scaled(np.concatenate([rows.taken(steps.obs), rows.taken(steps.action)], 1))
@@ -38,12 +38,18 @@ def derived(data: Dataset, kinds: Kinds) -> tuple[int, ...]:
     undecided = [int(d) for d in np.flatnonzero(np.square(rest).mean(0) > OPEN)]
     chooses = {c for c, _ in kinds.choices}
     able = [d for d in undecided if columns[d] not in chooses]
-    shares = {d: _left(rows, x, y, rest, d, [i for i in undecided if i != d]) for d in able}
     follow: list[int] = []
+
+    def left(d: int) -> float:
+        may = [
+            i for i in undecided if i != d and i not in follow
+        ]  # what no action changes follows from such alone
+        leads = [i for i in may if columns[i] in free or columns[d] not in free]
+        return _left(rows, x, y, rest, d, leads)
+
+    shares = {d: left(d) for d in able}
     for d in sorted(shares, key=lambda d: shares[d]):
-        leads = [i for i in undecided if i != d and i not in follow]
-        share = _left(rows, x, y, rest, d, leads) if follow else shares[d]
-        if share <= LEFT:
+        if shares[d] <= LEFT and left(d) <= LEFT:
             follow.append(d)
     return tuple(sorted(columns[d] for d in follow))
 

@@ -1,4 +1,4 @@
-"""Rows of a log that are asked before any net is trained, in two halves of episodes: what the one half teaches is
+"""Rows of a log that are asked about before any net is trained, in two halves of episodes: what the one half teaches is
 held against the other.
 """
 
@@ -12,7 +12,7 @@ from ..data.dataset import runs
 from ..trees import predict
 from ..types import Dataset
 
-MOST = 4_096  # rows that are asked
+MOST = 4_096  # rows that are asked about
 EPISODES = 10  # in either half, at least
 PIECE = 10  # steps of a piece of an episode, where episodes are few
 

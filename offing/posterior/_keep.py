@@ -64,7 +64,8 @@ def load(saved: Saved) -> tuple[Theta, World, Rest]:
     rest, arrays = saved.rest, saved.arrays
     pairs = lambda name: tuple((each[0], each[1]) for each in rest["kinds"][name])
     named = {name: pairs(name) for name in ("gates", "choices", "clocks")}
-    listed = {name: tuple(rest["kinds"][name]) for name in ("whole", "logs", "exogenous", "still", "derived")}
+    listed = {name: tuple(rest["kinds"][name]) for name in ("whole", "logs", "exogenous", "still")}
+    listed["derived"] = tuple(rest["kinds"].get("derived", ()))  # which files of before know nothing of
     kinds = Kinds(**{**rest["kinds"], **named, **listed})
     shape = jax.eval_shape(lambda: _blank(rest, kinds))
     leaves, tree = jax.tree.flatten(shape)

@@ -60,7 +60,7 @@ class Kinds(NamedTuple):
 
     @property
     def leads(self) -> tuple[int, ...]:
-        """The columns whose next values derived ones read; none where nothing is derived."""
+        """The columns whose next values derived ones may read; none where nothing is derived."""
         if not self.derived:
             return ()
         return tuple(c for c in range(self.width) if c not in self.derived and c not in self.still)

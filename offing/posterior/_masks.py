@@ -1,8 +1,8 @@
 """What of a state's net may read what, where not every column may read everything.
 
-Columns that no action changes read such columns alone (`_exogenous`), and columns that lead do not read what came
-next in themselves (`_derived`). So hidden units are parted in the same way: a unit reads inputs and units before
-it that may know no more than itself, and an output is read off such units.
+Columns that no action changes read such columns alone (`_exogenous`), and only columns that follow from others read
+what came next in those (`_derived`). So hidden units are parted in the same way: a unit reads inputs and units
+before it that may know no more than itself, and an output is read off such units.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Masks(NamedTuple):
 
     @property
     def sorts(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The inputs [X] that some columns may read who may not read all, and which columns [S] these are."""
+        """For columns that may not read every input: which inputs [X] they may read, and which [S] they are."""
         some = {reads.tobytes(): reads for reads in self.reads if not reads.all()}
         return [(reads, np.all(self.reads == reads, 1)) for reads in some.values()]
 

@@ -1,8 +1,9 @@
 """One world: what it is made of, and how a transition is drawn from it, whole.
 
-First the next observation, then whether the episode ends, given state, action and next observation, then the
-reward, given all of these. What is chance in them comes from the log: a row that the world had not seen is drawn,
-and every output is as far from what the world says as it was in that row,
+First the next observation, of which columns that follow from others come last (`_derived`), then whether the episode
+ends, given state, action and next observation, then the reward, given all of these. What is chance in them comes
+from the log: a row that the world had not seen is drawn, and every output is as far from what the world says as it
+was in that row,
 
     amount   mean + sqrt(share) * std * z       z the row's residual in units of its standard deviation
     gate     left where u > 1 - P(left)         u the row's place in what the world thought possible, uniform where
@@ -74,7 +75,7 @@ class Support(NamedTuple):
 class Theta(NamedTuple):
     """One world; in a posterior every leaf has a leading axis [M]."""
 
-    state: Net  # (obs, action, history) -> change of state
+    state: Net  # (obs, action, history, change of columns that lead) -> change of state
     reward: Net  # the same, the change and the end -> reward
     ends: tuple[Layer, ...]  # (obs, action, history, next_obs) -> logit of the end; () if nothing in the log ended
     scale: Scale
@@ -212,16 +213,16 @@ class Sample:
         x = world.enter(theta, memory, obs, action)
         state, block = world.says(theta, x), kinds.of_state()
 
-        def drawn(state: Heads, chance: Array) -> Array:
-            amounts = jnp.clip(obs + state.mean + state.std * chance, *theta.values.walls)
+        def drawn(state: Heads, z: Array) -> Array:
+            amounts = jnp.clip(obs + state.mean + state.std * z, *theta.values.walls)
             return draw_choices(block, theta.values, state.chances, u[..., : block.ways], amounts, obs)
 
-        def after(chance: Array) -> Array:
-            new = drawn(state, chance)
+        def after(z: Array) -> Array:
+            new = drawn(state, z)
             if not kinds.derived:
                 return new
             led = world.read(theta, world.write(theta, supported(theta.support, edges, new).held))
-            return drawn(world.says(theta, x, led - obs), chance)
+            return drawn(world.says(theta, x, led - obs), z)
 
         edges = theta.values.edges
         held = supported(theta.support, edges, after(z[..., :-1])).held
@@ -328,9 +329,8 @@ class Expect:
     """Mean and standard deviation of change and reward, and the chance of an end, by one world.
 
     `after` and `ended` are what the step led to, where that is known: the reward is then that of what happened.
-    Otherwise it is the one of the expected next observation; and so with columns that follow from others, whose
-    standard deviation is what is open once those are known. `natural`: observations come in, and changes go out,
-    as worlds read them; otherwise in the log's own units.
+    Otherwise it is the one of the expected next observation; and so with columns that follow from others.
+    `natural`: observations come in, and changes go out, as worlds read them; otherwise in the log's own units.
     """
 
     world: World
@@ -352,7 +352,7 @@ class Expect:
         x = world.enter(theta, memory, obs, action)
         next_obs, std = self._next(theta, x, obs, None if after is None else after - obs)
         if kinds.derived and after is None:
-            next_obs, std = self._next(theta, x, obs, next_obs - obs)
+            next_obs, std = self._following(theta, x, obs, next_obs, std)
         led = next_obs if after is None else after
         if self.task.done is not None:
             end = self.task.done(world.write(theta, obs), action, world.write(theta, led)).astype(jnp.float32)
@@ -373,6 +373,15 @@ class Expect:
         state = self.world.says(theta, x, change)
         mean = jnp.clip(obs + state.mean, *theta.values.walls)
         return mixed(self.world.kinds.of_state(), theta.values, state, mean, obs)
+
+    def _following(self, theta: Theta, x: Array, obs: Array, led: Array, std: Array) -> tuple[Array, Array]:
+        """The same, where the columns that lead are expected at `led`: what is open in each of them counts."""
+        next_obs, own = self._next(theta, x, obs, led - obs)
+        square = jnp.square(own)
+        for c in self.world.kinds.leads:
+            moved = self._next(theta, x, obs, _put(led, c, led[..., c] + std[..., c]) - obs)[0]
+            square += jnp.square(moved - next_obs)  # of columns that lead this is nought
+        return next_obs, jnp.sqrt(square)
 
 
 def mixed(block: Block, values: Values, says: Heads, mean: Array, before: Array) -> tuple[Array, Array]:

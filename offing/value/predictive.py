@@ -22,7 +22,7 @@ from .support import Support, outside
 COMMON = 2.0  # times a plan's use of errors of its own worlds that its use of shared ones may be, at most
 VISITS = 16  # episodes a world whose way is held against the log
 TOGETHER = 64  # episodes a world that a program plays: more are played by calling it again
-ENDS = 19  # times the distance of the two outermost values: where a range ends, at 95% (Robson and Whitlock, 1964)
+ENDS = 38  # times the smaller distance between the three outermost values: where their range ends, at 95%
 
 
 class Rollouts(NamedTuple):
@@ -222,12 +222,7 @@ class Paid(NamedTuple):
     high: float
     last_low: float
     last_high: float
-    beyond: tuple[float, float, float, float] = (
-        0.0,
-        0.0,
-        0.0,
-        0.0,
-    )  # how far the true least and most may be from these
+    beyond: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0)  # from these to the true least and most
 
     def bounds(self, steps: float, terminates: bool) -> tuple[float, float]:
         """Least and most that an episode of so many steps can add up to; a shorter one, where episodes can end."""
@@ -248,19 +243,18 @@ def paid(data: Dataset, task: Task) -> Paid:
         begins = np.maximum.accumulate(np.where(first, np.arange(rows), 0))
         last |= np.arange(rows) - begins + 1 >= task.horizon
     inside = reward[~last] if (~last).any() else reward
-    final = np.concatenate([reward[last], inside])  # an episode may also end as any step went
-    beyond = (*_beyond(inside), *_beyond(final))
-    return Paid(float(inside.min()), float(inside.max()), float(final.min()), float(final.max()), beyond)
+    beyond = (*_beyond(inside), *_beyond(reward))  # an episode may also end as any step went
+    return Paid(float(inside.min()), float(inside.max()), float(reward.min()), float(reward.max()), beyond)
 
 
 def _beyond(values: np.ndarray) -> tuple[float, float]:
     """How far below the least and above the most of these values (negative, positive) the ends of their range may
-    lie. A goal that always pays the same has its value at the very end; what is paid by degrees has none there.
+    lie. What is paid by degrees goes on as it came; a goal that always pays the same, or paid once, is the end.
     """
-    if len(values) < 2:
+    if len(values) < 3:
         return 0.0, 0.0
-    least, most = np.partition(values, 1)[:2], np.partition(values, -2)[-2:]
-    return float(-ENDS * np.ptp(least)), float(ENDS * np.ptp(most))
+    least, most = np.sort(np.partition(values, 2)[:3]), np.sort(np.partition(values, -3)[-3:])
+    return float(-ENDS * np.diff(least).min()), float(ENDS * np.diff(most).min())
 
 
 class Past(NamedTuple):

@@ -172,6 +172,7 @@ def assemble(
         natural=natural if world.kinds.logs else None,
         folds=folds,
         terminates=terminates,
+        derived=world.kinds.derived,
     )
 
 
