@@ -118,8 +118,8 @@ class Sampler(Protocol[OfWorlds, Remembered]):
 
 
 class Expects(Protocol[OfWorlds, OfEpisodes]):
-    """Moments of a step of one world. Where `after` and `ended` are given, the reward is that of what happened, and
-    so are columns that follow from others.
+    """Moments of a step of one world. Where `after` and `ended` are given, the reward is that of what happened,
+    and so are columns that follow from others.
     """
 
     def __call__(

@@ -41,10 +41,8 @@ def derived(data: Dataset, kinds: Kinds) -> tuple[int, ...]:
     follow: list[int] = []
 
     def left(d: int) -> float:
-        may = [
-            i for i in undecided if i != d and i not in follow
-        ]  # what no action changes follows from such alone
-        leads = [i for i in may if columns[i] in free or columns[d] not in free]
+        may = [i for i in undecided if i != d and i not in follow]
+        leads = [i for i in may if columns[i] in free or columns[d] not in free]  # as masks have it
         return _left(rows, x, y, rest, d, leads)
 
     shares = {d: left(d) for d in able}

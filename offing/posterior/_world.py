@@ -1,9 +1,9 @@
 """One world: what it is made of, and how a transition is drawn from it, whole.
 
-First the next observation, of which columns that follow from others come last (`_derived`), then whether the episode
-ends, given state, action and next observation, then the reward, given all of these. What is chance in them comes
-from the log: a row that the world had not seen is drawn, and every output is as far from what the world says as it
-was in that row,
+First the next observation, of which columns that follow from others come last (`_derived`), then whether the
+episode ends, given state, action and next observation, then the reward, given all of these. What is chance in them
+comes from the log: a row that the world had not seen is drawn, and every output is as far from what the world says
+as it was in that row,
 
     amount   mean + sqrt(share) * std * z       z the row's residual in units of its standard deviation
     gate     left where u > 1 - P(left)         u the row's place in what the world thought possible, uniform where
