@@ -1,5 +1,5 @@
-"""Rows of a log that are asked about before any net is trained, in two halves of episodes: what the one half teaches
-is held against the other.
+"""Rows of a log that are asked about before any net is trained, in two halves of episodes: what the one teaches is
+held against the other.
 """
 
 from __future__ import annotations

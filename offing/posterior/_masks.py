@@ -1,8 +1,8 @@
 """What of a state's net may read what, where not every column may read everything.
 
 Columns that no action changes read such columns alone (`_exogenous`), and only columns that follow from others
-read what came next in those (`_derived`). So hidden units are parted in the same way: a unit reads inputs and units
-before it that may know no more than itself, and an output is read off such units.
+read what came next in those (`_derived`). So hidden units are parted in the same way: a unit reads inputs and
+units before it that may know no more than itself, and an output is read off such units.
 """
 
 from __future__ import annotations
