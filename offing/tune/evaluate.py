@@ -207,10 +207,15 @@ def _horizon(key: Key, log: Log, choice: PosteriorChoice) -> Horizon | None:
 
 
 def predicted(log: Log, choice: PosteriorChoice) -> float:
-    """Share of the variance of next observations that the worlds predict on held-out rows; 0 for a constant."""
+    """Share of the variance of next observations that the worlds predict on held-out rows; 0 for a constant.
+
+    Columns that follow from others do not count: they are predicted from where a step led, as well in a log whose
+    steps lead anywhere.
+    """
     steps = take(log.data, choice.split.held).steps
     after, change = np.asarray(steps.next_obs, np.float64), np.asarray(steps.next_obs - steps.obs, np.float64)
     moves = after.var(0) > 1e-12 * (1 + np.square(after).mean(0))
+    moves[list(choice.picked.derived)] = False
     if not moves.any():
         return 1.0
     left = np.asarray(choice.pil.plain)[:-1] * change.var(0)
