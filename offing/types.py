@@ -255,6 +255,8 @@ class WorldModel(NamedTuple, Generic[H]):
     # (setting, what each gave) -> what it would have given. None: a setting is fitted whole
     parts: Callable[[H], Sequence[H]] | None = None
     join: Callable[[H, Sequence[Fitted]], Fitted] | None = None
+    # (shape of what was prepared) -> columns of the observation by the words for how worlds read them
+    describe: Callable[[Hashable], Mapping[str, tuple[int, ...]]] | None = None
 
 
 class Seen(NamedTuple):

@@ -14,6 +14,7 @@ from offing.posterior import _keep
 from offing.posterior._derived import derived
 from offing.posterior._kinds import Kinds, kinds_of
 from offing.posterior._masks import masks
+from offing.posterior._words import described
 from offing.posterior._world import Expect, World
 from offing.posterior.models import ensemble
 from offing.posterior.models.ensemble import Hypers
@@ -211,6 +212,25 @@ def test_what_is_wrong_about_a_column_that_follows_is_no_chance(fitted):
     assert biased.bias[0] - right.bias[0] > 0.7 * more
     blind = evidence(replace(worlds, moments=off, derived=()), log.data, kept)
     assert blind.bias[0] < biased.bias[0] - 0.2 * more
+
+
+def test_the_kinds_of_columns_are_said_in_words():
+    kinds = Kinds(
+        6,
+        exogenous=(1, 4),
+        derived=(0,),
+        clocks=((4, 24),),
+        choices=((2, 3), (6, 2)),
+        whole=(0, 6),
+        gates=((6, "usual"),),
+    )
+    assert described(kinds) == {
+        "is not changed by any action": (1, 4),
+        "follows from the next values of other columns": (0,),
+        "goes on like a clock": (4,),
+        "takes few values and no others": (2,),  # the reward does too, and is no column
+        "counts in whole numbers": (0,),
+    }
 
 
 def test_they_are_saved_and_come_back(fitted):

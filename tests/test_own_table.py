@@ -58,6 +58,11 @@ def test_the_way_that_readme_prints(walked):
     low, high = played["predicted"]["interval"]
     assert played["inside"] == (low <= played["return"]["mean"] <= high)
     assert (out / "report.html").exists()
+    readings = result["posterior"]["readings"]
+    untouched = readings["is not changed by any action"]
+    assert {"setpoint", "outdoor", "price"} <= set(untouched)  # as the schema says
+    assert "temp" not in untouched
+    assert ", ".join(untouched) in (out / "report.html").read_text()
 
 
 @pytest.mark.skipif(BROWSER is None, reason="no headless browser")

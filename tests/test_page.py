@@ -151,6 +151,15 @@ def test_the_verdict_comes_first_and_the_numbers_are_said(made):
     assert "says nothing here" in text
 
 
+def test_the_page_says_how_columns_are_read(made):
+    assert "How the worlds read the columns" not in made  # where all are plain amounts
+    plain, episodes = sample()
+    plain["posterior"]["readings"] = {"goes on like a clock": ["hour", "<day>"]}
+    text = " ".join(read(drawn(plain, episodes)).text.split())
+    assert "How the worlds read the columns of the log" in text
+    assert "hour, <day>: goes on like a clock" in text
+
+
 def test_the_page_stands_alone(made):
     reader = read(made)
     assert "http" not in made

@@ -181,3 +181,4 @@ class WorldsReport:
     chosen: int
     noise_scale: float
     replay: dict[str, object] | None = None
+    readings: dict[str, tuple[str, ...]] = field(default_factory=dict)  # columns by how the worlds read them

@@ -83,6 +83,7 @@ class ChosenWorlds:
     chosen: int
     replay: Curve | None
     noise_scale: float
+    readings: dict[str, tuple[str, ...]] = field(default_factory=dict)  # columns by how the worlds read them
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,6 +250,7 @@ class PosteriorReport(Facts):
     pil: Loss
     noise_scale: float
     replay: Curve | None
+    readings: dict[str, tuple[str, ...]] = field(default_factory=dict)
     chance: tuple[float, ...] = ()  # share of the unexplained variance that is chance, output by output
     world: SavedWorlds
 

@@ -181,6 +181,7 @@ def posterior_report(choice: PosteriorChoice, facts: Facts) -> PosteriorReport:
         pil=loss_report(choice.pil, posterior.task, whole=True),
         noise_scale=worlds.noise_scale,
         replay=worlds.replay,
+        readings=worlds.readings,
         chance=tuple(np.asarray(choice.share, float).tolist()),
         world=saved,
     )
@@ -194,7 +195,11 @@ def chosen_worlds(choice: PosteriorChoice, worlds: Posterior) -> ChosenWorlds:
     )
     curve = None if choice.replay is None else from_json(Curve, to_json(choice.replay))
     return ChosenWorlds(
-        settings=tried, chosen=choice.index, replay=curve, noise_scale=float(np.mean(choice.share))
+        settings=tried,
+        chosen=choice.index,
+        replay=curve,
+        noise_scale=float(np.mean(choice.share)),
+        readings=choice.readings,
     )
 
 

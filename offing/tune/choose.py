@@ -40,6 +40,7 @@ class PosteriorChoice(NamedTuple):
     model: WorldModel
     prepared: Prepared
     chance: np.ndarray  # [S + 1]  its variance, as the reference says
+    names: tuple[str, ...] = ()  # of the columns of the observation
 
     @property
     def pil(self) -> PIL:
@@ -49,6 +50,15 @@ class PosteriorChoice(NamedTuple):
     def share(self) -> np.ndarray:
         """How much of the chosen worlds' squared residual is chance [S + 1]."""
         return np.clip(self.chance / np.maximum(self.pil.plain, 1e-12), 0.0, 1.0)
+
+    @property
+    def readings(self) -> dict[str, tuple[str, ...]]:
+        """How the worlds read which columns, in words; nothing of those that are plain amounts."""
+        if self.model.describe is None:
+            return {}
+        name = lambda column: self.names[column] if column < len(self.names) else f"obs[{column}]"
+        every = self.model.describe(self.prepared.shape)
+        return {words: tuple(name(column) for column in columns) for words, columns in every.items()}
 
 
 def choose_posterior(
@@ -91,7 +101,7 @@ def choose_posterior(
     notes += _notes(scores, index, worlds[index].terminates)
     choice = PosteriorChoice(
         index, tuple(settings), scores, nll, worlds[index], None, reference, tuple(notes), parts, whole, model,
-        prepared, chance,
+        prepared, chance, log.columns.names,
     )  # fmt: skip
     picked = calibrated(choice, worlds[index], data, parts)
     return choice._replace(picked=picked, replay=replay(jax.random.fold_in(key, 1), picked, held))

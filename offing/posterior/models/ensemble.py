@@ -40,6 +40,7 @@ from .._history import EPISODE, NONE
 from .._init import Ready
 from .._kinds import Kinds, Targets, Values, kinds_of
 from .._tells import past_tells
+from .._words import described
 from .._world import Chance, Expect, Recall, Sample, Support, Theta, World, natural
 
 PAIR = 2  # members that are fitted at once where settings run one by one
@@ -188,6 +189,8 @@ def load(saved: Any, task: Task) -> Posterior:
 
 
 space = _space.space(Hypers)
-model = WorldModel("ensemble", Hypers, space, prepare, fit, posterior, save, load, calibrate, blocks, join)
+model = WorldModel(
+    "ensemble", Hypers, space, prepare, fit, posterior, save, load, calibrate, blocks, join, described
+)
 
 __all__ = ["Hypers", "Kinds", "Targets", "Values", "fit", "model", "posterior", "prepare"]
