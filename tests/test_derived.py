@@ -222,14 +222,16 @@ def test_the_kinds_of_columns_are_said_in_words():
         clocks=((4, 24),),
         choices=((2, 3), (6, 2)),
         whole=(0, 6),
-        gates=((6, "usual"),),
+        gates=((3, "stays"), (5, "usual"), (6, "usual")),
     )
     assert described(kinds) == {
-        "is not changed by any action": (1, 4),
-        "follows from the next values of other columns": (0,),
-        "goes on like a clock": (4,),
-        "takes few values and no others": (2,),  # the reward does too, and is no column
-        "counts in whole numbers": (0,),
+        "not changed by any action": (1, 4),
+        "drawn after the others, from which it follows": (0,),
+        "a clock": (4,),
+        "of few values and no others": (2,),  # so is the reward, which is no column
+        "often unchanged": (3,),
+        "often at one value": (5,),
+        "a whole number": (0,),
     }
 
 

@@ -59,7 +59,7 @@ def test_the_way_that_readme_prints(walked):
     assert played["inside"] == (low <= played["return"]["mean"] <= high)
     assert (out / "report.html").exists()
     readings = result["posterior"]["readings"]
-    untouched = readings["is not changed by any action"]
+    untouched = readings["not changed by any action"]
     assert {"setpoint", "outdoor", "price"} <= set(untouched)  # as the schema says
     assert "temp" not in untouched
     assert ", ".join(untouched) in (out / "report.html").read_text()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from ._kinds import Kinds
+from ._kinds import STAYS, USUAL, Kinds
 
 
 def described(shape: Hashable) -> dict[str, tuple[int, ...]]:
@@ -12,13 +12,14 @@ def described(shape: Hashable) -> dict[str, tuple[int, ...]]:
     assert isinstance(shape, Kinds)
     inside = lambda outputs: tuple(sorted({c for c in outputs if c < shape.width}))
     every = {
-        "is not changed by any action": shape.exogenous,
-        "follows from the next values of other columns": shape.derived,
-        "stays the same all episode": shape.still,
-        "goes on like a clock": inside(c for c, _ in shape.clocks),
-        "is read by its logarithm": shape.logs,
-        "takes few values and no others": inside(c for c, _ in shape.choices),
-        "often has one and the same value": inside(c for c, _ in shape.gates),
-        "counts in whole numbers": inside(shape.whole),
+        "not changed by any action": shape.exogenous,
+        "drawn after the others, from which it follows": shape.derived,
+        "the same all episode": shape.still,
+        "a clock": inside(c for c, _ in shape.clocks),
+        "read by its logarithm": shape.logs,
+        "of few values and no others": inside(c for c, _ in shape.choices),
+        "often unchanged": inside(c for c, kind in shape.gates if kind == STAYS),
+        "often at one value": inside(c for c, kind in shape.gates if kind == USUAL),
+        "a whole number": inside(shape.whole),
     }
     return {words: columns for words, columns in every.items() if columns}
