@@ -1,5 +1,7 @@
 """What kind of number each column is; that worlds draw it as the log has it; and what they remember."""
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -315,7 +317,7 @@ def test_what_leaves_the_log_is_held_and_said(drawn, mixed):
 
 
 def test_beyond_an_edge_where_episodes_end_a_state_has_not_left_the_log():
-    support = Support(jnp.zeros(3), jnp.ones(3), jnp.asarray(0.1))
+    support = Support(jnp.zeros(3), jnp.ones(3), jnp.asarray(0.1), jnp.array([[0.0, 1.0], [0.0, 1.0]]))
     edges = jnp.asarray([[-jnp.inf, -jnp.inf], [0.97, jnp.inf]])  # the first column ends at its top
     states = jnp.asarray([[0.5, 0.5], [1.5, 0.5], [-0.5, 0.5], [1.5, 1.5], [0.5, 1.5]])
     held, out = supported(support, edges, states)
@@ -433,3 +435,35 @@ def test_worlds_remember_where_the_past_tells_more_and_only_there(mixed):
     obs = rng.normal(size=(60 * LENGTH, 1))
     plain = log_of(obs, 0.5 * obs + 0.3 * rng.normal(size=obs.shape), obs[:, 0])
     assert ensemble.prepare(plain, TASK).shape.history == "none"
+
+
+def test_what_only_ends_earned_is_earned_by_no_step_that_goes_on():
+    """A walk whose goal pays once and ends: however sure worlds are that it pays beside the goal, it does not."""
+    rng = np.random.default_rng(0)
+    rows = {name: [] for name in ("obs", "next_obs", "action", "reward", "terminated", "episode")}
+    for episode in range(60):
+        x = 0.0
+        for _ in range(40):
+            push = rng.uniform(-0.05, 0.1)
+            after = x + push
+            there = after > 1
+            reward = 50.0 if there else -0.1 - 0.1 * abs(push)
+            for name, value in zip(rows, ([x], [after], [push], reward, there, episode), strict=True):
+                rows[name].append(value)
+            x = after
+            if there:
+                break
+    log = load({name: np.asarray(column, np.float32) for name, column in rows.items()} | {"horizon": 40})
+    worlds = fitted(ensemble.model, jax.random.key(0), HYPERS, log.data, log.task)
+    least, most = np.asarray(worlds.theta.support.earned)[0].T  # of steps that go on, and of ends
+    assert least == pytest.approx([-0.11, -0.11], abs=0.01)
+    assert most == pytest.approx([-0.1, 50.0], abs=0.01)
+    scale = worlds.theta.scale
+    greedy = worlds.theta._replace(scale=scale._replace(out_mean=jnp.asarray(scale.out_mean).at[:, -1].add(60.0)))
+    for theta in (worlds.theta, greedy):
+        made, _ = imagined(replace(worlds, theta=theta), log.data)
+        ended = made.terminated.astype(bool)
+        assert ended.any()
+        assert made.reward[~ended].max() <= most[0] + 1e-6
+        assert made.reward[ended].max() <= most[1] + 1e-6
+    assert made.clipped.mean() > 0.9

@@ -326,6 +326,16 @@ def test_a_step_beyond_the_log_may_have_earned_anything_that_was_ever_logged():
     assert (returns.less, returns.more) == (0.0, 0.0)
 
 
+def test_no_promise_is_above_what_rewards_can_add_up_to():
+    """Worlds that pay a goal again and again promise more than any episode can earn; the median must not."""
+    found = jax.tree.map(np.asarray, run(jax.random.key(0), IDLE, WALLED, copies=3)[0])
+    most = BARE.paid.bounds(WALLED.task.horizon, WALLED.terminates)[1]
+    value, returns = estimates(found._replace(returns=found.returns + 10 * most), None, WALLED, BARE)
+    assert returns.median == most
+    assert returns.interval(0.9)[1] == most
+    assert value.median == estimates(found, None, WALLED, BARE)[0].median
+
+
 def test_what_a_stopped_episode_might_have_gone_on_to_earn_is_inside_the_interval():
     found = jax.tree.map(np.asarray, run(jax.random.key(0), IDLE, WALLED, copies=3)[0])
     value, returns = estimates(found, None, WALLED, BARE)

@@ -109,7 +109,9 @@ def _blank(rest: dict[str, Any], kinds: Kinds) -> Theta:
     chance = Chance(
         zeros((table, width + 1)), zeros((table, ways)), zeros((table, ways)), zeros(width + 1), zeros(())
     )
-    theta = theta._replace(chance=chance, support=Support(zeros(width + 1), zeros(width + 1), zeros(())))
+    theta = theta._replace(
+        chance=chance, support=Support(zeros(width + 1), zeros(width + 1), zeros(()), zeros((2, 2)))
+    )
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (rest["members"], *leaf.shape)), theta)
 
 

@@ -70,6 +70,7 @@ class Support(NamedTuple):
     low: Array  # [S + 1]  of observations and rewards
     high: Array
     margin: Array  # []  widths of that range by which a state may leave it
+    earned: Array  # [2, 2]  least and most of a step after which its episode goes on, and of one that ends it
 
 
 class Theta(NamedTuple):
@@ -250,12 +251,17 @@ class Sample:
     def _reward(
         self, theta: Theta, x: Array, obs: Array, after: Array, ended: Array, z: Array, u: Array
     ) -> tuple[Array, Array]:
-        """The reward, and whether its mean had to be held to the log's range; chance may carry it beyond."""
+        """The reward, and whether its mean had to be held to the log's range; chance may carry it somewhat beyond.
+
+        What only ends of episodes earned (a goal's reward, a limit's cost) is earned by no step that goes on.
+        """
         paid, kinds, support = self.world.pays(theta, x, obs, after, ended), self.world.kinds, theta.support
         low, high = support.low[-1], support.high[-1]
-        mean = jnp.clip(paid.mean, low, high)
+        least, most = (jnp.where(ended, *support.earned[::-1, i]) for i in (0, 1))
+        mean = jnp.clip(jnp.clip(paid.mean, low, high), least[..., None], most[..., None])
         values = of_reward(kinds, theta.values)
         reward = draw_choices(kinds.of_reward(), values, paid.chances, u, mean + paid.std * z, mean)[..., 0]
+        reward = jnp.clip(reward, least, most)
         size = jnp.maximum(jnp.abs(low), jnp.abs(high))
         amount = not kinds.of_reward().choices  # a reward that chooses is one of the log's
         return reward, (jnp.abs(paid.mean - mean)[..., 0] > SLACK * size) & amount

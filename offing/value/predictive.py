@@ -10,6 +10,7 @@ import numpy as np
 
 from ..compiling import compiled
 from ..data import behaviour
+from ..data.extremes import beyond
 from ..pil import PIL
 from ..posterior.walk import Place, fixed, memories
 from ..types import Array, Dataset, Key, Memory, Policy, Posterior, Seen, Task
@@ -22,7 +23,6 @@ from .support import Support, outside
 COMMON = 2.0  # times a plan's use of errors of its own worlds that its use of shared ones may be, at most
 VISITS = 16  # episodes a world whose way is held against the log
 TOGETHER = 64  # episodes a world that a program plays: more are played by calling it again
-ENDS = 38  # times the smaller distance between the three outermost values: where their range ends, at 95%
 
 
 class Rollouts(NamedTuple):
@@ -243,18 +243,8 @@ def paid(data: Dataset, task: Task) -> Paid:
         begins = np.maximum.accumulate(np.where(first, np.arange(rows), 0))
         last |= np.arange(rows) - begins + 1 >= task.horizon
     inside = reward[~last] if (~last).any() else reward
-    beyond = (*_beyond(inside), *_beyond(reward))  # an episode may also end as any step went
-    return Paid(float(inside.min()), float(inside.max()), float(reward.min()), float(reward.max()), beyond)
-
-
-def _beyond(values: np.ndarray) -> tuple[float, float]:
-    """How far below the least and above the most of these values (negative, positive) the ends of their range may
-    lie. What is paid by degrees goes on as it came; a goal that always pays the same, or paid once, is the end.
-    """
-    if len(values) < 3:
-        return 0.0, 0.0
-    least, most = np.sort(np.partition(values, 2)[:3]), np.sort(np.partition(values, -3)[-3:])
-    return float(-ENDS * np.diff(least).min()), float(ENDS * np.diff(most).min())
+    further = (*beyond(inside), *beyond(reward))  # an episode may also end as any step went
+    return Paid(float(inside.min()), float(inside.max()), float(reward.min()), float(reward.max()), further)
 
 
 class Past(NamedTuple):
@@ -288,16 +278,17 @@ def estimates(
     """Value and return that episodes in `posterior` come to; `trained` are episodes in the plan's own worlds."""
     task, (checks, errors, own) = posterior.task, known.past
 
-    def bare(rolled: Rollouts, name: str, errors: Errors | None) -> ValueEstimate:
-        plain = ValueEstimate(np.asarray(getattr(rolled, name)))
+    def bare(rolled: Rollouts, name: str, errors: Errors | None, bounds: tuple[float, float]) -> ValueEstimate:
+        plain = ValueEstimate(np.clip(np.asarray(getattr(rolled, name)), *bounds), bounds=bounds)
         return plain if errors is None else corrected(plain, getattr(errors, name), errors.folds)
 
     def one(name: str, left: Array, got: Array, steps: float) -> ValueEstimate:
-        held = bare(episodes, name, errors)
+        bounds = known.paid.bounds(steps, posterior.terminates)  # no episode adds up to more, whatever worlds say
+        held = bare(episodes, name, errors, bounds)
         unknown, counted = (float(np.mean(np.asarray(each))) for each in (left, got))
         gap, widen = 0.0, checks.factor
         if trained is not None:
-            inside = bare(trained, name, own)
+            inside = bare(trained, name, own, bounds)
             gap = inside.median - held.median
             widen = checks.including(gap / max(np.sqrt(held.spread + inside.spread), 1e-12))
         return held._replace(
@@ -308,7 +299,6 @@ def estimates(
             rare=abs(held.median - steps / task.horizon * known.logged) / (held.returns.shape[1] + 1),
             less=min(known.paid.low * unknown - counted, 0.0),
             more=max(known.paid.high * unknown - counted, 0.0),
-            bounds=known.paid.bounds(steps, posterior.terminates),
         )
 
     span = float(steps_worth(task.discount, task.horizon))

@@ -29,6 +29,7 @@ import jax
 import numpy as np
 
 from ...data import Split, ranges
+from ...data.extremes import earned
 from ...hypers import hypers
 from ...types import Array, Dataset, Fitted, Key, Posterior, Prepared, Task, WorldModel
 from .. import _history, _keep, _magnitude, _space
@@ -149,7 +150,9 @@ def posterior(fitted: Fitted, hypers: Hypers, prepared: Prepared, data: Dataset,
     )
     theta = theta._replace(
         chance=jax.tree.map(every, none),
-        support=jax.tree.map(every, Support(*within, np.asarray(MARGIN, np.float32))),
+        support=jax.tree.map(
+            every, Support(*within, np.asarray(MARGIN, np.float32), earned(data).astype(np.float32))
+        ),
     )
     return assemble(theta, World(hypers.activation, kinds), data.starts, low, high, task, hypers.folds)
 
