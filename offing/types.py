@@ -190,6 +190,7 @@ class Posterior(Generic[Theta, Remembered]):
     folds: int = field(default=1, metadata=STATIC)
     terminates: bool = field(default=False, metadata=STATIC)  # whether episodes can end before the horizon
     derived: tuple[int, ...] = field(default=(), metadata=STATIC)  # columns that follow from where the others went
+    going: Array | None = None  # []  least that a step earned after which its episode went on, where that is known
 
     def __post_init__(self) -> None:
         for name in ("sample", "moments", "begin", "recall", "natural"):

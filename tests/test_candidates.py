@@ -63,6 +63,38 @@ def test_small_differences_count_where_they_are_the_same_in_every_world():
     assert field.chosen.name == "far"
 
 
+def test_to_leave_the_log_early_saves_nothing():
+    """One that earns more only since its episodes are over loses to one whose episodes go on."""
+    leaves, stays = candidate("leaves", STANDS + 50, 0.0), candidate("stays", STANDS, 1.0)
+    assert decide([leaves, stays]).chosen.name == "leaves"
+    leaves = replace(leaves, promise=leaves.promise._replace(less=-200.0))
+    field = decide([leaves, stays])
+    assert field.chosen.name == "stays"
+    assert field.indistinguishable == (1,)
+    assert field.rows()[0].lower == pytest.approx(tail(STANDS) - 150)
+
+
+@pytest.mark.parametrize(
+    ("going", "terminates", "lost"), [(-2.0, True, 2.0), (3.0, True, 0.0), (-2.0, False, 0.0)]
+)
+def test_a_plan_is_charged_for_leaving_the_log(going, terminates, lost):
+    """What a whole episode of seven steps might have cost; nothing where steps earn, or where no episode ends."""
+
+    def away(theta, obs, action):
+        mean = jnp.concatenate([jnp.ones_like(obs), -jnp.ones((*obs.shape[:-1], 1))], -1)
+        return Moments(mean, jnp.zeros_like(mean), jnp.zeros(mean.shape[:-1]))
+
+    task = Task(7, 0.5, Box((-1.0,), (1.0,)))
+    walls = {"margin": 0.5, "terminates": terminates}
+    worlds = by_hand.worlds(away, jnp.ones(2), [[0.0]], [0.0, -4.0], [2.0, 8.0], task, **walls)
+    arena = _arena.dream(tiny("rppo", envs=4), replace(worlds, going=np.asarray(going)))
+    state, _ = arena.reset(jax.random.key(0))
+    for reward in (-1.0, -1.0, -1.0, -4.0 - lost * (1 - 0.5**6) / 0.5):  # beyond 2 + 0.5 * 2 the log knows nothing
+        state, _, earned, ended = arena.step(jax.random.key(1), state, jnp.zeros((4, 1)))
+        np.testing.assert_allclose(earned, reward, rtol=1e-6)
+    assert ended.all() == terminates
+
+
 def test_whoever_diverged_is_nobodys_choice():
     field = decide([candidate("lost", np.full(16, np.nan), 0.0), candidate("clone", STANDS - 400, 1.0)])
     assert field.chosen.name == "clone"

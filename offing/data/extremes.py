@@ -29,6 +29,12 @@ def earned(data: Dataset) -> np.ndarray:
     An episode may also end as any step went.
     """
     reward = np.asarray(data.steps.reward, np.float64)[: data.rows]
-    on = np.asarray(data.steps.done)[: data.rows] <= 0
-    each = (reward[on] if on.any() else reward, reward)
+    each = (of_going(data), reward)
     return np.array([(r.min() + beyond(r)[0], r.max() + beyond(r)[1]) for r in each])
+
+
+def of_going(data: Dataset) -> np.ndarray:
+    """The rewards of steps after which episodes went on; all of them where none did."""
+    reward = np.asarray(data.steps.reward, np.float64)[: data.rows]
+    on = np.asarray(data.steps.done)[: data.rows] <= 0
+    return reward[on] if on.any() else reward

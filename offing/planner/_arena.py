@@ -10,7 +10,7 @@ import jax.numpy as jnp
 
 from ..nets import dense
 from ..optim import Learner
-from ..posterior.walk import Place, begin, fixed, redrawn
+from ..posterior.walk import Place, begin, fixed, lost_beyond, redrawn, steps_worth
 from ..types import Array, Key, Posterior, Seen, Task
 from . import _memory
 from ._memory import Memory
@@ -71,7 +71,11 @@ class Sizes(Protocol):
 
 
 def dream(hypers: Sizes, posterior: Posterior) -> Arena[Place]:
-    """The posterior's worlds as an arena: world by world, each with its copies, one hypothesis per episode."""
+    """The posterior's worlds as an arena: world by world, each with its copies, one hypothesis per episode.
+
+    An episode that ends since it left the log pays at once what a whole one might have cost.
+    """
+    lost = lost_beyond(posterior) * steps_worth(posterior.task.discount, posterior.task.horizon - 1)
     members = posterior.members
     copies = max(1, hypers.envs // members)
     inner = (redrawn if hypers.per_step else fixed)(posterior)
@@ -84,7 +88,8 @@ def dream(hypers: Sizes, posterior: Posterior) -> Arena[Place]:
 
     def step_(key: Key, state: Place, action: Array) -> tuple[Place, Array, Array, Array]:
         after, drawn = inner(key, deep(state), deep(action))
-        return flat(after), *flat((drawn.next_obs, drawn.reward, drawn.terminated))
+        reward = drawn.reward + lost * (drawn.out_of_support & drawn.terminated)
+        return flat(after), *flat((drawn.next_obs, reward, drawn.terminated))
 
     return Arena(reset, step_)
 

@@ -9,20 +9,23 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..nets import Layer
-from ..types import BadInput, Posterior, Saved
+from ..types import Array, BadInput, Posterior, Saved
 from . import _history, _init
 from ._history import EPISODE
 from ._kinds import Kinds, Targets, Values
 from ._known import Known, Scale
 from ._world import Chance, Expect, Support, Theta, World
 
+EDGES = ("starts", "low", "high", "going")  # arrays of a posterior beside its worlds
+
 
 class Rest(NamedTuple):
     """What a posterior has beside its worlds."""
 
-    starts: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
+    starts: Array
+    low: Array
+    high: Array
+    going: Array
     folds: int
 
 
@@ -43,7 +46,7 @@ def save(posterior: Posterior) -> Saved:
     assert isinstance(expect, Expect)
     world, net = expect.world, theta.state.net
     arrays = {f"theta.{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(theta))}
-    arrays |= {name: np.asarray(getattr(posterior, name)) for name in ("starts", "low", "high")}
+    arrays |= {name: np.asarray(getattr(posterior, name)) for name in EDGES}
     rest = {
         "activation": world.activation,
         "kinds": world.kinds._asdict(),
@@ -74,7 +77,7 @@ def load(saved: Saved) -> tuple[Theta, World, Rest]:
         if array is None or tuple(array.shape) != tuple(leaf.shape):
             raise BadInput("the worlds' arrays are damaged or of another version")
     theta = jax.tree.unflatten(tree, [np.asarray(array) for array in stored])
-    edges = (np.asarray(arrays[name]) for name in ("starts", "low", "high"))
+    edges = (np.asarray(arrays[name]) for name in EDGES)
     return theta, World(rest["activation"], kinds), Rest(*edges, folds=int(rest["folds"]))
 
 

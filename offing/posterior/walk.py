@@ -26,6 +26,22 @@ class Place(NamedTuple):
 WorldStep = Callable[[Key, Place, Array], tuple[Place, Drawn]]
 
 
+def steps_worth(discount: float, steps: Array | int) -> Array | float:
+    """What so many steps are worth that each earn 1."""
+    return (1 - discount**steps) / (1 - discount) if discount < 1 else steps
+
+
+def lost_beyond(posterior: Posterior) -> Array | float:
+    """What a step costs at worst that an episode no longer takes since it left the log; 0 or below.
+
+    Where episodes can end, one that leaves the log is over. Where every step costs something, that would pay: a
+    plan would run out of the log to save what staying costs.
+    """
+    if posterior.going is None or not posterior.terminates:
+        return 0.0
+    return jnp.minimum(jnp.asarray(posterior.going), 0.0)
+
+
 def memories(posterior: Posterior, copies: int) -> Any:
     """The memory of episodes before their first step [M, copies, ...]."""
     one = jax.vmap(posterior.begin)(posterior.theta)

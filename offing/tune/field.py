@@ -44,9 +44,17 @@ class Candidate:
     planned: Planned | None = None  # its rounds, where it planned in worlds
 
     @property
+    def worlds(self) -> np.ndarray:
+        """What it earns by each world [M], and at the least in steps beyond the log.
+
+        To leave the log early is no way to save what staying costs.
+        """
+        return self.promise.worlds + self.promise.less
+
+    @property
     def lower(self) -> float:
         """What it earns in the worst quarter of worlds, on average; whoever diverged comes last."""
-        value = tail(self.promise.worlds)
+        value = tail(self.worlds)
         return value if np.isfinite(value) else -np.inf
 
 
@@ -103,7 +111,7 @@ class Field:
                 one.planner,
                 asdict(one.setting),
                 one.promise.median,
-                tail(one.promise.worlds),
+                one.lower,
                 one.promise.interval(level),
                 one.distance,
                 i in self.indistinguishable,
@@ -150,7 +158,7 @@ def indistinguishable(best: Candidate, other: Candidate) -> bool:
         return True
     if not np.isfinite(other.lower):
         return False
-    more = best.promise.worlds - other.promise.worlds
+    more = best.worlds - other.worlds
     error = np.std(more, ddof=1) / np.sqrt(len(more)) if len(more) > 1 else 0.0
     times = float(stats.t.ppf(CERTAIN, max(len(more) - 1, 1)))
     drawn = np.hypot(tail_error(best.promise), tail_error(other.promise))

@@ -21,6 +21,7 @@ from ..data import Log
 from ..hypers import groups
 from ..pil import PIL
 from ..planner import Planned, clone, plan, rppo, train, turns
+from ..posterior.walk import lost_beyond
 from ..types import Array, BadInput, Box, Dataset, Discrete, Key, Planner, Policy, Posterior
 from ..value.predictive import TOGETHER, Past, estimates, known_of, played, rollouts
 from .candidates import GLANCES, ROUNDS, PolicyChoice, pad_starts
@@ -209,12 +210,17 @@ def _one_round(one: Candidate) -> Planned:
 
 
 def _ask(own: Posterior, held: Posterior) -> Callable[[Key, Policy], tuple[Array, Array]]:
-    """What rounds are compared by: the worst quarter of worlds, of the plan's own and of others."""
+    """What rounds are compared by: the worst quarter of worlds, of the plan's own and of others.
+
+    Where an episode is over since it left the log, the steps that it no longer takes count at the least that they
+    may have earned.
+    """
 
     every = replace(own, theta=jax.tree.map(lambda a, b: jnp.concatenate([a, b]), own.theta, held.theta))
 
     def ask(key: Key, policy: Policy) -> tuple[Array, Array]:
-        worlds = rollouts(key, policy, every, GLANCES)[0].returns.mean(1)  # one program for both
+        played = rollouts(key, policy, every, GLANCES)[0]  # one program for both
+        worlds = (played.returns + lost_beyond(own) * played.steps_left).mean(1)
         return tail_of(worlds[: own.members]), tail_of(worlds[own.members :])
 
     return ask

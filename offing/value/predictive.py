@@ -12,7 +12,7 @@ from ..compiling import compiled
 from ..data import behaviour
 from ..data.extremes import beyond
 from ..pil import PIL
-from ..posterior.walk import Place, fixed, memories
+from ..posterior.walk import Place, fixed, memories, steps_worth
 from ..types import Array, Dataset, Key, Memory, Policy, Posterior, Seen, Task
 from ._foreign import is_host, living
 from .checks import Checks, check
@@ -114,11 +114,6 @@ def moved(key: Key, posterior: Posterior, walk: Walk, action: Array, t: Array | 
     )
     seen = Seen(place.obs, action, reward, jnp.zeros(alive.shape))
     return Walk(seen, place.memory, alive & ~drawn.terminated, sums)
-
-
-def steps_worth(discount: float, steps: Array | int) -> Array | float:
-    """What so many steps are worth that each earn 1."""
-    return (1 - discount**steps) / (1 - discount) if discount < 1 else steps
 
 
 def ended(posterior: Posterior, walk: Walk) -> Rollouts:

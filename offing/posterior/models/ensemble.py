@@ -29,9 +29,9 @@ import jax
 import numpy as np
 
 from ...data import Split, ranges
-from ...data.extremes import earned
+from ...data.extremes import earned, of_going
 from ...hypers import hypers
-from ...types import Array, Dataset, Fitted, Key, Posterior, Prepared, Task, WorldModel
+from ...types import Dataset, Fitted, Key, Posterior, Prepared, Task, WorldModel
 from .. import _history, _keep, _magnitude, _space
 from .._calibrate import calibrate
 from .._derived import derived
@@ -154,27 +154,27 @@ def posterior(fitted: Fitted, hypers: Hypers, prepared: Prepared, data: Dataset,
             every, Support(*within, np.asarray(MARGIN, np.float32), earned(data).astype(np.float32))
         ),
     )
-    return assemble(theta, World(hypers.activation, kinds), data.starts, low, high, task, hypers.folds)
+    world = World(hypers.activation, kinds)
+    return assemble(theta, world, _keep.Rest(data.starts, low, high, of_going(data).min(), hypers.folds), task)
 
 
-def assemble(
-    theta: Theta, world: World, starts: Array, low: Array, high: Array, task: Task, folds: int
-) -> Posterior:
+def assemble(theta: Theta, world: World, rest: _keep.Rest, task: Task) -> Posterior:
     """A posterior of the ensemble's kind."""
     terminates = bool(theta.ends) or task.done is not None
     remembers = world.kinds.history == EPISODE
     return Posterior(
         theta=theta,
-        starts=np.asarray(starts),
-        low=np.asarray(low),
-        high=np.asarray(high),
+        starts=np.asarray(rest.starts),
+        low=np.asarray(rest.low),
+        high=np.asarray(rest.high),
+        going=np.asarray(rest.going, np.float32),
         sample=Sample(world, task, terminates),
         task=task,
         moments=Expect(world, task),
         begin=world.begin,
         recall=Recall(world) if remembers else None,
         natural=natural if world.kinds.logs else None,
-        folds=folds,
+        folds=rest.folds,
         terminates=terminates,
         derived=world.kinds.derived,
     )
@@ -188,7 +188,7 @@ def save(posterior: Posterior) -> Any:
 def load(saved: Any, task: Task) -> Posterior:
     """What `save` kept, as a posterior again."""
     theta, world, rest = _keep.load(saved)
-    return assemble(theta, world, rest.starts, rest.low, rest.high, task, rest.folds)
+    return assemble(theta, world, rest, task)
 
 
 space = _space.space(Hypers)
