@@ -23,7 +23,7 @@ from offing.tune import systems
 from offing.tune.candidates import pad_starts
 from offing.tune.choose import choose_posterior, refit
 from offing.types import Box, Dataset, Policy, Task, Transition
-from offing.value.predictive import Predictive, predictive
+from offing.value.predictive import Predictive, predictive, rolled
 
 HORIZON = 60
 QUESTIONS = ("log sound", "held where it could be checked", "where the log has been", "earn more than")
@@ -130,8 +130,8 @@ def test_a_promise_that_no_episode_checked(log, known):
 def test_a_promise_that_only_extrapolation_makes():
     """s' = 0.9 s + u + noise pays s; the log pushed by 0.1 at most, and the policy pushes by 1, always.
 
-    Worlds drawn from the exact posterior promise as much as rewards can add up to, agree on it and are calibrated;
-    that the way there is unknown is all that speaks against it.
+    Worlds drawn from the exact posterior imagine ten times what was ever seen, agree on it and are calibrated. The
+    promise is held to what rewards can add up to; that the way there is unknown is all that speaks against it.
     """
     rng = np.random.default_rng(2)
     episodes, steps = 40, 20
@@ -157,6 +157,9 @@ def test_a_promise_that_only_extrapolation_makes():
         predicted = predictive(jax.random.key(4), policy, posterior, data, copies=32)
         return verdict(calibrated, predicted, behaviour(data, task), broken=broken(data)), predicted
 
+    pushes = Policy(jnp.asarray(1.0), (), constant)
+    imagined = rolled(jax.random.key(4), pushes, posterior, 32)[0].returns
+    assert np.median(imagined) > 10 * behaviour(data, task).best
     found, predicted = ask(1.0)
     most = predicted.returns.bounds[1]  # that logged rewards can add up to: worlds say more, and are held to it
     assert predicted.returns.median == pytest.approx(most)

@@ -1,5 +1,6 @@
 """What kind of number each column is; that worlds draw it as the log has it; and what they remember."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import jax
@@ -9,7 +10,7 @@ import pytest
 from imagined import fitted
 
 from offing import load
-from offing.data import Split
+from offing.data import Log, Split
 from offing.posterior import _calibrate, _history, _kinds, _world
 from offing.posterior._kinds import ending_edges
 from offing.posterior._world import Support, supported
@@ -326,8 +327,8 @@ def test_beyond_an_edge_where_episodes_end_a_state_has_not_left_the_log():
     assert supported(support, edges, states, exogenous=(1,)).out.tolist() == [False, False, True, False, False]
 
 
-def test_ends_lie_at_their_edge_and_not_about_it():
-    """A walk that ends at 1: worlds end it there, and never a little before, where a smooth net would."""
+def walk_to_a_goal(goal: float, step: Callable[[float], float]) -> Log:
+    """A walk that ends at 1, where it earns `goal`; before that, what a push costs or earns."""
     rng = np.random.default_rng(0)
     rows = {name: [] for name in ("obs", "next_obs", "action", "reward", "terminated", "episode")}
     for episode in range(60):
@@ -335,12 +336,19 @@ def test_ends_lie_at_their_edge_and_not_about_it():
         for _ in range(40):
             push = rng.uniform(-0.05, 0.1)
             after = x + push
-            for name, value in zip(rows, ([x], [after], [push], after > 1, after > 1, episode), strict=True):
+            there = after > 1
+            reward = goal if there else step(push)
+            for name, value in zip(rows, ([x], [after], [push], reward, there, episode), strict=True):
                 rows[name].append(value)
             x = after
-            if after > 1:
+            if there:
                 break
-    log = load({name: np.asarray(column, np.float32) for name, column in rows.items()} | {"horizon": 40})
+    return load({name: np.asarray(column, np.float32) for name, column in rows.items()} | {"horizon": 40})
+
+
+def test_ends_lie_at_their_edge_and_not_about_it():
+    """A walk that ends at 1: worlds end it there, and never a little before, where a smooth net would."""
+    log = walk_to_a_goal(1.0, lambda push: 0.0)
     worlds = fitted(ensemble.model, jax.random.key(0), HYPERS, log.data, log.task)
     low, high = np.asarray(worlds.theta.values.edges)[0][:, 0]
     assert low == -np.inf
@@ -439,21 +447,7 @@ def test_worlds_remember_where_the_past_tells_more_and_only_there(mixed):
 
 def test_what_only_ends_earned_is_earned_by_no_step_that_goes_on():
     """A walk whose goal pays once and ends: however sure worlds are that it pays beside the goal, it does not."""
-    rng = np.random.default_rng(0)
-    rows = {name: [] for name in ("obs", "next_obs", "action", "reward", "terminated", "episode")}
-    for episode in range(60):
-        x = 0.0
-        for _ in range(40):
-            push = rng.uniform(-0.05, 0.1)
-            after = x + push
-            there = after > 1
-            reward = 50.0 if there else -0.1 - 0.1 * abs(push)
-            for name, value in zip(rows, ([x], [after], [push], reward, there, episode), strict=True):
-                rows[name].append(value)
-            x = after
-            if there:
-                break
-    log = load({name: np.asarray(column, np.float32) for name, column in rows.items()} | {"horizon": 40})
+    log = walk_to_a_goal(50.0, lambda push: -0.1 - 0.1 * abs(push))
     worlds = fitted(ensemble.model, jax.random.key(0), HYPERS, log.data, log.task)
     least, most = np.asarray(worlds.theta.support.earned)[0].T  # of steps that go on, and of ends
     assert least == pytest.approx([-0.11, -0.11], abs=0.01)

@@ -257,11 +257,11 @@ class Sample:
         """
         paid, kinds, support = self.world.pays(theta, x, obs, after, ended), self.world.kinds, theta.support
         low, high = support.low[-1], support.high[-1]
-        least, most = (jnp.where(ended, *support.earned[::-1, i]) for i in (0, 1))
-        mean = jnp.clip(jnp.clip(paid.mean, low, high), least[..., None], most[..., None])
+        reach = jnp.where(ended[..., None], support.earned[1], support.earned[0])  # [..., 2]
+        mean = jnp.clip(jnp.clip(paid.mean, low, high), reach[..., :1], reach[..., 1:])
         values = of_reward(kinds, theta.values)
         reward = draw_choices(kinds.of_reward(), values, paid.chances, u, mean + paid.std * z, mean)[..., 0]
-        reward = jnp.clip(reward, least, most)
+        reward = jnp.clip(reward, reach[..., 0], reach[..., 1])
         size = jnp.maximum(jnp.abs(low), jnp.abs(high))
         amount = not kinds.of_reward().choices  # a reward that chooses is one of the log's
         return reward, (jnp.abs(paid.mean - mean)[..., 0] > SLACK * size) & amount
