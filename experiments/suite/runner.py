@@ -77,16 +77,15 @@ def _started(job: Job, out: Path, core: int, gpu: bool) -> subprocess.Popen[byte
 
 
 def _environment(out: Path, core: int, gpu: bool) -> dict[str, str]:
-    """One thread on one core, and one cache of compiled programs for all."""
+    """One thread on one core where the device is left alone, and one cache of compiled programs for all."""
     env = dict(os.environ)
     env["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [env.get("PYTHONPATH")])])
-    env["SUITE_CORE"] = str(core)
-    env |= {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
     env.setdefault("JAX_COMPILATION_CACHE_DIR", str((out / "jax").resolve()))
     env.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
-    if gpu:
-        env |= {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-        return env
+    if gpu:  # jobs share the device and all cores: one core would compile for longer than the device runs
+        return env | {"XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    env["SUITE_CORE"] = str(core)
+    env |= {name: "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")}
     flags = "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     return env | {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": f"{env.get('XLA_FLAGS', '')} {flags}".strip()}
 
