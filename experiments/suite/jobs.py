@@ -123,6 +123,7 @@ def _competed(one: product.Candidate, job: Job) -> product.Numbers:
         "interval": one.promise.intervals["0.9"],
         "realised": earned.mean,
         "stderr": earned.stderr,
+        "word": one.word,
     }
 
 

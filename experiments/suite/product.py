@@ -41,6 +41,7 @@ class Candidate(NamedTuple):
     lower: float  # what it earns in the worst worlds, which the choice goes by
     chosen: bool
     mind: Mind
+    word: Numbers  # what each world says of it, and how far it is from the log: what a rule of choice may go by
 
 
 class Planned(NamedTuple):
@@ -136,9 +137,25 @@ def _field(behind: Any, actor: Any) -> tuple[Candidate, ...]:
             float(one.lower),
             i == every.index,
             _asked(replace(actor, policy=one.policy)),
+            _word(one),
         )
         for i, one in enumerate(every.candidates)
     )
+
+
+def _word(one: Any) -> Numbers:
+    """What held-out worlds say of a candidate, world by world, before any choice is made of it."""
+    promise = one.promise
+    returns = np.asarray(promise.returns, np.float64)
+    return {
+        "distance": float(one.distance),
+        "worlds": returns.mean(1).tolist(),
+        "errors": np.asarray(promise.errors, np.float64).tolist(),
+        "stderrs": (returns.std(1, ddof=1) / np.sqrt(returns.shape[1])).tolist(),
+        "bounds": [float(end) for end in promise.bounds],
+        "terms": {name: float(part) for name, part in promise.terms.items()},
+        **{name: float(getattr(promise, name)) for name in ("less", "more", "noise", "slope", "deviation")},
+    }
 
 
 def _at_its_level(saved: Numbers) -> Promise:
