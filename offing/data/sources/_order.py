@@ -110,7 +110,7 @@ def episodes_of(
 def successors_of(
     obs: np.ndarray, terminated: np.ndarray, episode: np.ndarray, name: str, notes: list[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows have a next observation in the log or truly end, and that observation."""
+    """Which rows have a next observation or truly end; and that observation, at true ends the last one."""
     last = np.r_[episode[1:] != episode[:-1], True]
     next_obs = np.roll(obs, -1, axis=0)
     next_obs[last] = obs[last]
@@ -120,7 +120,7 @@ def successors_of(
     dropped, ended = int((~keep).sum()), int((last & terminated).sum())
     text = "next_obs not given: the next row's obs"
     text += f"; {dropped} rows at time-outs, which have none, dropped" if dropped else ""
-    text += f"; at {ended} true ends the last obs stands in" if ended else ""
+    text += f"; at {ended} true ends it is taken from what like rows led to" if ended else ""
     notes.append(text)
     return keep, next_obs
 

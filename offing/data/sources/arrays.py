@@ -13,6 +13,7 @@ from ..columns import plain_columns
 from ..dataset import Log, fingerprint
 from ..schema import ALIASES as WORDS
 from ..schema import ROLES, Schema
+from ..successors import completed
 from . import Request, Source
 from ._checked import (
     actions,
@@ -106,12 +107,17 @@ class Rows(NamedTuple):
 
 
 def from_arrays(
-    given: Mapping[str, Any], name: str = "arrays", schema: Schema | None = None, successors: bool = False
+    given: Mapping[str, Any],
+    name: str = "arrays",
+    schema: Schema | None = None,
+    successors: bool = False,
+    unknown: np.ndarray | None = None,
 ) -> Log:
     """The log in a dict of arrays, what was assumed in `notes`; BadInput names column and first bad row.
 
     With a schema, or where `successors` says so, next observations that were not logged are taken from the next
-    row: at a time-out there is none, and the row is dropped; at a true end the last observation stands in.
+    row: at a time-out there is none, and the row is dropped; at a true end it is taken from what like rows led to.
+    `unknown` [N] marks rows, in order, whose next observation is not known although one is given.
     """
     renames: list[str] = []
     if schema is not None and schema.shapes:
@@ -129,10 +135,12 @@ def from_arrays(
         refuse_interleaved(rows.obs, episode, schema, name)
         keep, next_obs = successors_of(rows.obs, rows.terminated, episode, name, notes)
         horizon = _kept_horizon(horizon, "horizon" in columns, episode, keep, notes)
-        rows, next_obs = rows.at(keep), next_obs[keep]
+        rows, next_obs, unknown = rows.at(keep), next_obs[keep], rows.terminated[keep]
         episode = np.unique(episode[keep], return_inverse=True)[1].astype(np.int32)
     elif next_obs is None:
         next_obs = final_next(columns, rows.obs, episode, name)
+    if unknown is not None:
+        next_obs = completed(rows.obs, rows.action, next_obs, unknown)
     if "horizon" not in columns:
         notes.append(f"horizon not given: {horizon}, the longest logged episode")
     obs, action, reward = rows.obs, rows.action, rows.reward

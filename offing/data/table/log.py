@@ -115,9 +115,9 @@ def shaped(cells: dict[str, Cells], schema: Schema, request: Request, others: li
     if not encoded:
         raise BadInput(f"{request.name}: no column is left for the observation")
     columns = Columns(tuple(part.column for part in encoded), acted.columns, True, tuple(others))
-    given, where = _arrays(rows, episodes, acted, (encoded, then), schema, request, notes)
+    given, where, unknown = _arrays(rows, episodes, acted, (encoded, then), schema, request, notes)
     del rows, after, episodes, acted, encoded, then  # what they hold is as large as the log
-    log = from_arrays(given, request.name)
+    log = from_arrays(given, request.name, unknown=unknown)
     return log._replace(notes=(*notes, *log.notes), columns=columns, provenance=where)
 
 
@@ -153,7 +153,7 @@ def _inferred(dropped: int, ended: int) -> str:
     """What was done for next observations that were not logged."""
     text = "next_obs not given: the next row's"
     text += f"; {dropped} rows that nothing follows on were left out" if dropped else ""
-    return text + (f"; at {ended} true ends the last one stands in" if ended else "")
+    return text + (f"; at {ended} true ends it is taken from what like rows led to" if ended else "")
 
 
 def _arrays(
@@ -164,8 +164,10 @@ def _arrays(
     schema: Schema,
     request: Request,
     notes: list[str],
-) -> tuple[dict[str, object], Provenance]:
-    """The arrays of a log, rows that something follows on, or that truly end; and where those come from."""
+) -> tuple[dict[str, object], Provenance, np.ndarray | None]:
+    """The arrays of a log, rows that something follows on, or that truly end; where those come from; and of which
+    nobody knows where they led.
+    """
     ahead = schema.action_at == "next row"
     action = acted.numbers
     if ahead:
@@ -211,7 +213,8 @@ def _arrays(
         given["horizon"] = schema.horizon
     elif schema.horizon is not None:
         given["horizon"] = _horizon(schema.horizon, episodes.number, kept, notes)
-    return given | _settings(schema) | _bounds(acted, schema), where
+    unknown = rows.last[kept] if then is None else None
+    return given | _settings(schema) | _bounds(acted, schema), where, unknown
 
 
 def _settings(schema: Schema) -> dict[str, object]:

@@ -1,0 +1,60 @@
+"""Where a step led that ended its episode, in a log that has no next observations.
+
+What came next is in the next row, but nothing comes after an episode's last one. At a time-out such a row is left
+out. At a true end it is needed: it says when episodes end, and what that earns. Were the last observation to stand
+in for where it led, a clock would stop there, a price would hold still, and no end would lie beyond its limit. So
+it is taken from what like rows led to, column by column:
+
+    what always follows on its value    a clock, a counter, what never changes: that
+    a few values                        what followed on the nearest row
+    all else                            what is expected of it (`trees`), whole where the column is
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.spatial import KDTree
+
+from ..trees import predict
+
+FEWEST = 100  # rows that went on, fewer than which say too little: there the last observation stands in
+MOST = 4_096  # of them that are learned from
+FEW = 8  # values of a column that takes no others
+VALUES = 512  # of a column of which something always follows on each
+
+
+def completed(obs: np.ndarray, action: np.ndarray, next_obs: np.ndarray, unknown: np.ndarray) -> np.ndarray:
+    """The next observations [N, S], those of `unknown` rows [N] as the other rows say."""
+    going, ends = np.flatnonzero(~unknown), np.flatnonzero(unknown)
+    if not len(ends) or len(going) < FEWEST:
+        return next_obs
+    going = going[np.unique(np.linspace(0, len(going) - 1, min(len(going), MOST)).astype(int))]
+    now, then = obs[going].astype(np.float64), next_obs[going].astype(np.float64)
+    ended = obs[ends].astype(np.float64)
+    x, queries = (np.concatenate([obs[rows], action[rows]], 1).astype(np.float64) for rows in (going, ends))
+    expected = ended + predict(x, then - now, queries)
+    like = _nearest(x, queries)
+    made = next_obs.copy()
+    for column in range(obs.shape[1]):
+        made[ends, column] = _column(now[:, column], then[:, column], ended[:, column], like, expected[:, column])
+    return made
+
+
+def _column(
+    now: np.ndarray, then: np.ndarray, ended: np.ndarray, like: np.ndarray, expected: np.ndarray
+) -> np.ndarray:
+    """What follows on `ended` values of one column, of which `now` was followed by `then`."""
+    values, first, which = np.unique(now, return_index=True, return_inverse=True)
+    if len(values) <= VALUES and (then == then[first][which]).all():
+        place = np.minimum(np.searchsorted(values, ended), len(values) - 1)
+        step = then[like] - now[like]  # on a value that no row went on from: as on the nearest
+        return np.where(values[place] == ended, then[first][place], ended + step)
+    if len(values) <= FEW:
+        return then[like]
+    return np.round(expected) if (now == np.round(now)).all() else expected
+
+
+def _nearest(x: np.ndarray, queries: np.ndarray) -> np.ndarray:
+    """Which row of x is nearest to each query, in standard deviations of every column."""
+    width = np.where(x.std(0) > 0, x.std(0), 1.0)
+    return KDTree(x / width).query(queries / width)[1]

@@ -1,0 +1,79 @@
+"""Where steps led that ended their episodes, in a log that has no next observations."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from offing import load
+from offing.data import Schema
+from offing.data.successors import FEWEST, completed
+
+COLUMNS = ("level", "hour", "steps", "switch", "machine")
+
+
+def tanks(episodes: int = 60, seed: int = 0):
+    """Levels that fill by what is done and overflow beyond 10; an hour, a count, a switch, a machine."""
+    rng, rows = np.random.default_rng(seed), []
+    for episode in range(episodes):
+        level, hour, switch, machine = rng.uniform(2, 8), int(rng.integers(0, 24)), 0.0, float(episode % 3)
+        for step in range(40):
+            act = rng.uniform(-1, 1)
+            now = (level, hour, step, switch, machine)
+            level, hour, switch = level + 0.8 * act + 0.3 + 0.02 * rng.normal(), (hour + 1) % 24, float(act > 0)
+            over = level > 10
+            rows.append((episode, *now, act, float(over), level, hour, step + 1, switch, machine))
+            if over:
+                break
+    return np.array(rows)
+
+
+@pytest.fixture(scope="module")
+def log():
+    rows = tanks()
+    obs, action, over, truth = rows[:, 1:6], rows[:, 6:7], rows[:, 7] > 0, rows[:, 8:]
+    last = np.where(over[:, None], obs, truth)
+    return obs, action, over, truth, completed(obs, action, last, over)
+
+
+def test_what_always_follows_follows_at_ends_too(log):
+    _, _, over, truth, made = log
+    assert over.sum() > 20
+    for column in ("hour", "steps", "machine"):
+        c = COLUMNS.index(column)
+        np.testing.assert_array_equal(made[over, c], truth[over, c])
+    np.testing.assert_array_equal(made[~over], truth[~over])
+
+
+def test_few_values_are_those_of_like_rows(log):
+    _, _, over, truth, made = log
+    c = COLUMNS.index("switch")
+    assert set(made[over, c]) <= {0.0, 1.0}
+    assert (made[over, c] == truth[over, c]).mean() > 0.8
+
+
+def test_ends_lie_beyond_the_limit_that_ends_them(log):
+    obs, _, over, truth, made = log
+    off = made[over, 0] - truth[over, 0]
+    assert np.abs(off).mean() < 0.2
+    assert np.abs(obs[over, 0] - truth[over, 0]).mean() > 0.5  # where the last observation would have stood in
+    assert (made[over, 0] > 10).mean() > 0.9
+
+
+def test_of_too_few_rows_the_last_observation_stands_in():
+    obs, action = np.arange(20.0)[:, None], np.zeros((20, 1))
+    unknown = np.arange(20) % 5 == 4
+    np.testing.assert_array_equal(completed(obs, action, obs, unknown), obs)
+    assert len(obs) < FEWEST
+
+
+def test_a_table_without_next_observations_has_ends_beyond_their_limit():
+    rows = tanks(seed=1)
+    names = ("episode", *COLUMNS, "push", "over")
+    table = pa.table({name: rows[:, i] for i, name in enumerate(names)} | {"reward": -rows[:, 1]})
+    schema = Schema(obs=COLUMNS, action="push", reward="reward", terminated="over", episode="episode")
+    log = load(table, schema=schema)
+    ends = np.flatnonzero(np.asarray(log.data.steps.done) > 0)
+    assert any("true ends it is taken from what like rows led to" in note for note in log.notes)
+    after = np.asarray(log.data.steps.next_obs)[ends]
+    assert (after[:, 0] > 10).mean() > 0.9
+    assert (after[:, 1] == (np.asarray(log.data.steps.obs)[ends, 1] + 1) % 24).all()
