@@ -25,12 +25,16 @@ LEAF = 20  # rows that a leaf of a tree must hold, at least
 BINS = 63
 
 
-def predict(x: np.ndarray, y: np.ndarray, queries: np.ndarray, seed: int = 0) -> np.ndarray:
-    """What is expected of y [N, D] at `queries` [K, X], learned from x [N, X]: [K, D]."""
+def predict(x: np.ndarray, y: np.ndarray, queries: np.ndarray, seed: int = 0, boosted: bool = True) -> np.ndarray:
+    """What is expected of y [N, D] at `queries` [K, X], learned from x [N, X]: [K, D]; by what is smooth alone if
+    not `boosted`, which takes a hundredth of the time.
+    """
     centre, width = x.mean(0), x.std(0)
     width = np.where(width > 1e-9 * (1 + np.abs(centre)), width, 1.0)
     x, queries = ((a - centre) / width for a in (x, np.clip(queries, x.min(0), x.max(0))))
     smooth, there = _ridge(x, y, queries, seed)
+    if not boosted:
+        return there
     rest = _boosted(x, y - smooth, queries, seed)
     return there + rest
 

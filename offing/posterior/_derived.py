@@ -22,7 +22,7 @@ from ._kinds import Kinds
 OPEN = 0.05  # share of a column's variance that state and action must leave open
 LEFT = 0.3  # share of that which may be left once the leading columns are known
 ALIKE = 0.05  # share of what is open that other columns must tell by a line, or it is not asked of trees
-NARROW = 24  # columns; of more of them boosted trees would take too long
+NARROW = 64  # columns; of more of them boosted trees would take too long
 
 
 def derived(data: Dataset, kinds: Kinds) -> tuple[int, ...]:

@@ -26,7 +26,8 @@ PRODUCTS = 64  # of actions and columns that are looked at, at most
 LEVEL = 0.05  # probability that chance is taken for an effect on a column
 MATERIAL = 0.01  # share of a column's variance that trees must win by it
 LATELY = (5, 20)  # steps over which what was done before is averaged
-NARROW = 24  # columns; of more of them only those named count: what boosted trees would say takes too long
+NARROW = 64  # columns; of more of them only those named count: what boosted trees would say takes too long
+PLAIN = 2.0  # times as sure as is asked, and by as much as trees must win: a line that sees so much needs no trees
 SLIGHT = 2e-4  # share of a column's variance: what moves less of it is nothing, however sure it is
 RARELY = 0.02  # share of rows in which a column must change, or in none
 
@@ -47,9 +48,12 @@ def untouched(data: Dataset, named: Sequence[int] = ()) -> tuple[int, ...]:
     amounts = [a for a in range(action.shape[1]) if len(np.unique(action[:, a])) > 2]  # a choice is its own square
     acts = np.concatenate([action, np.square(action[:, amounts]), past], 1)
     test = Test(rows)
+    undecided = ~test.plainly_moved(x, acts, y) | marked
     moved = np.mean(rows.taken(steps.next_obs) != rows.taken(steps.obs), 0)
     known = (moved >= RARELY) | (moved == 0)  # of what hardly ever changes nobody knows what changes it
-    free = test.unrelated(x, acts, y, products=action.shape[1]) & known | marked
+    free = np.zeros(len(known), bool)
+    free[undecided] = test.unrelated(x, acts, y[:, undecided], products=action.shape[1])
+    free = free & known | marked
     while not free.all() and free.any():
         kept = test.unrelated(x[:, free], x[:, ~free], y[:, free]) | marked[free]
         if kept.all():
@@ -88,33 +92,50 @@ class Test(NamedTuple):
 
     def unrelated(self, x: np.ndarray, by: np.ndarray, y: np.ndarray, products: int = 0) -> np.ndarray:
         """Of which columns of y [D] nothing in `by` tells more than x, nor the first `products` of it times x."""
-        both = self.rows.left(x, np.concatenate([by, y], 1))
-        mine, rest = both[:, : by.shape[1]], both[:, by.shape[1] :]
+        mine, rest = self._cleared(x, by, y)
         if products * x.shape[1] <= PRODUCTS:
             mine = np.concatenate([mine, *(mine[:, [a]] * x for a in range(products))], 1)
-        mine = mine[:, np.square(mine).mean(0) > 1e-6]  # what follows from x tells nothing beside it
-        if not mine.shape[1]:
+        if not _tells(mine).any():
             return np.zeros(y.shape[1], bool)  # actions that follow from the state: nobody knows
-        sure = float(stats.norm.ppf(1 - LEVEL / (2 * mine.shape[1])))
-        plain = np.array([not np.any(self._moves(mine, rest[:, d], sure)) for d in range(y.shape[1])])
+        plain = ~self._moved(mine, rest)
         return plain & ~self.helps(np.concatenate([x, by], 1), y, rest, plain)
+
+    def plainly_moved(self, x: np.ndarray, by: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Which columns of y [D] a line through `by` moves so surely and so far that no tree need be grown."""
+        return self._moved(*self._cleared(x, by, y, boosted=False), PLAIN, MATERIAL)
 
     def helps(self, both: np.ndarray, y: np.ndarray, rest: np.ndarray, which: np.ndarray) -> np.ndarray:
         """Of `which` columns of y [D] trees leave less in other episodes than `rest`, once they know `both`.
 
         What works through a product of two columns has no line: the change of a cosine is a sine times a speed.
+        Where trees had left more than there was, they had learned chance: to learn less of it is no help.
         """
         seen = np.zeros(y.shape[1], bool)
         if which.any():
-            gain = np.square(rest[:, which]) - np.square(self.rows.left(both, y[:, which]))
+            before = np.square(rest[:, which])
+            before = np.where(before.mean(0) > np.square(y[:, which]).mean(0), np.square(y[:, which]), before)
+            gain = before - np.square(self.rows.left(both, y[:, which]))
             seen[which] = (self._strength(gain) > stats.norm.ppf(1 - LEVEL)) & (gain.mean(0) > MATERIAL)
         return seen
 
-    def _moves(self, by: np.ndarray, rest: np.ndarray, sure: float) -> np.ndarray:
+    def _cleared(
+        self, x: np.ndarray, by: np.ndarray, y: np.ndarray, boosted: bool = True
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """What is left of `by` and of y once x is known."""
+        both = self.rows.left(x, np.concatenate([by, y], 1), boosted)
+        return both[:, : by.shape[1]], both[:, by.shape[1] :]
+
+    def _moved(self, by: np.ndarray, rest: np.ndarray, times: float = 1.0, trifle: float = SLIGHT) -> np.ndarray:
+        """Which columns of `rest` [D] go with any of `by`, `times` as surely as is asked."""
+        by = by[:, _tells(by)]
+        sure = times * float(stats.norm.ppf(1 - LEVEL / (2 * max(by.shape[1], 1))))
+        return np.array([np.any(self._moves(by, column, sure, trifle)) for column in rest.T], bool)
+
+    def _moves(self, by: np.ndarray, rest: np.ndarray, sure: float, trifle: float) -> np.ndarray:
         """Which of `by` [N, K] go with what is left of a column, surely and by more than a trifle."""
         with_it = by * rest[:, None]
         share = np.square(with_it.mean(0)) / np.square(by).mean(0)  # of the column's variance, which is 1
-        return (np.abs(self._strength(with_it)) > sure) & (share > SLIGHT)
+        return (np.abs(self._strength(with_it)) > sure) & (share > trifle)
 
     def _strength(self, score: np.ndarray) -> np.ndarray:
         """Means of `score` [N, K], in standard errors over episodes."""
@@ -122,3 +143,8 @@ class Test(NamedTuple):
         np.add.at(sums, self.rows.whose, score)
         error = np.sqrt(np.sum(np.square(sums), 0))
         return sums.sum(0) / np.maximum(error, 1e-9 * len(score))
+
+
+def _tells(by: np.ndarray) -> np.ndarray:
+    """Which columns of `by` [N, K] hold anything: what follows from the state tells nothing beside it."""
+    return np.square(by).mean(0) > 1e-6

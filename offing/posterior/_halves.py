@@ -28,12 +28,12 @@ class Halves(NamedTuple):
         """These rows of a column of the log."""
         return np.asarray(leaf)[self.rows].astype(np.float64)
 
-    def left(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def left(self, x: np.ndarray, y: np.ndarray, boosted: bool = True) -> np.ndarray:
         """What is left of y [N, D] when x is known, each half by what the other teaches."""
         rest = np.zeros_like(y)
         for part in (0, 1):
             learn, ask = self.half != part, self.half == part
-            rest[ask] = y[ask] - predict(x[learn], y[learn], x[ask])
+            rest[ask] = y[ask] - predict(x[learn], y[learn], x[ask], boosted=boosted)
         return rest
 
 
