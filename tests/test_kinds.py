@@ -461,3 +461,51 @@ def test_what_only_ends_earned_is_earned_by_no_step_that_goes_on():
         assert made.reward[~ended].max() <= most[0] + 1e-6
         assert made.reward[ended].max() <= most[1] + 1e-6
     assert made.clipped.mean() > 0.9
+
+
+def test_what_ends_earn_is_as_uncertain_as_unseen_ends_show():
+    """An end pays 1 or costs 1, by a sign that lies in a quarter of them. Worlds that are all sure of one sign are
+    wrong as often, and rows that went on, of which they are sure with reason, must not say otherwise.
+    """
+    rng = np.random.default_rng(7)
+    rows, count = 2 * ROWS, np.arange(2 * ROWS) % LENGTH
+    obs, action = np.stack([rng.normal(size=rows), count], 1), rng.uniform(-1, 1, (rows, 1))
+    after, done = np.stack([rng.normal(size=rows), count + 1.0], 1), count == LENGTH - 1
+    sign = np.where((obs[:, 0] > 0) ^ (rng.random(rows) < 0.25), 1.0, -1.0)
+    reward = np.where(done, sign, np.where(action[:, 0] > 0, -0.1, -0.2))
+    data = log_of(obs, after, reward, done, action)
+    plain, parts = learned(data), halves(data)
+    assert plain.theta.reward.extra.weight.shape[1] == 4  # rewards choose among four values
+    alike = jax.tree.map(lambda leaf: np.repeat(leaf[:: HYPERS.elites], HYPERS.elites, 0), plain.theta.reward)
+    alike = alike._replace(extra=jax.tree.map(lambda leaf: 30 * leaf, alike.extra))
+    sure = replace(plain, theta=plain.theta._replace(reward=alike))
+    unseen = [_rows(data, np.r_[parts.train[1 - f], parts.held]) for f in (0, 1)]
+    worlds = ensemble.model.calibrate(sure, unseen, np.ones(3))
+    chance = worlds.theta.chance
+    bare = chance.last._replace(low=0 * chance.last.low, high=0 * chance.last.high + 1)
+    alone = replace(worlds, theta=worlds.theta._replace(chance=chance._replace(last=bare)))
+    made, says = (imagined(each, data, rows)[0] for each in (worlds, alone))  # by the same chance otherwise
+    ended = made.terminated.astype(bool) & (np.abs(made.reward) == 1)
+    assert ended.any(0).sum() > 100
+    assert 0.06 < (made.reward != says.reward)[ended].mean() < 0.25  # half of them: the rest errs the other way
+    assert ((made.reward > -0.15) == (action[:, 0] > 0))[~made.terminated.astype(bool)].mean() > 0.97
+
+
+def test_members_with_lenses_of_their_own_do_not_all_take_one_explanation():
+    """Two columns that are always alike explain what comes equally well; where they part, nobody knows."""
+    rng = np.random.default_rng(8)
+    obs = np.repeat(rng.normal(size=(ROWS, 1)), 2, 1)
+    data = log_of(obs, np.tanh(obs), obs[:, 0])
+    apart = jnp.array([[1.0, -1.0], [-1.0, 1.0]])
+    spread = []
+    for lens in (0.0, 1.5):
+        worlds = learned(data, hypers=replace(HYPERS, linear=0.0, lens=lens))
+        expected = jax.vmap(worlds.moments, (0, None, None, None))(worlds.theta, (), apart, jnp.zeros((2, 1)))
+        spread.append(float(np.asarray(expected.mean)[..., -1].std(0).mean()))
+        along = jax.vmap(worlds.moments, (0, None, None, None))(
+            worlds.theta, (), jnp.ones((1, 2)), jnp.zeros((1, 1))
+        )
+        np.testing.assert_allclose(
+            np.asarray(along.mean)[:, 0, -1], 1.0, atol=0.2
+        )  # where they are alike, all agree
+    assert spread[1] > 2 * spread[0]

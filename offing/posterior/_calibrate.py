@@ -14,12 +14,13 @@ import numpy as np
 from ..compiling import compiled
 from ..types import Array, Dataset, Posterior
 from ._kinds import Block, Kinds, targets
-from ._world import SURE, Chance, Expect, Theta, natural
+from ._world import SURE, Chance, Expect, Paid, Theta, natural
 
 TABLE = 2_048  # rows that chance is drawn from
 CERTAINTIES = (1.0, 0.3, 0.1, 0.03, 0.01)  # how sure ends may be, from as likely as worlds say to certain
 MANY = 32_768  # rows that are asked about ends, which may be few
 ENDS = 3  # ends among them, fewer than which say nothing of it
+LAST = 256  # rows that the chance of an end's reward is drawn from
 
 
 class Thoughts(NamedTuple):
@@ -63,8 +64,13 @@ def calibrate(posterior: Posterior, unseen: Sequence[Dataset], share: np.ndarray
 def _chance(fold: Posterior, data: Dataset, share: np.ndarray) -> Chance:
     expect = fold.moments
     assert isinstance(expect, Expect)
-    kinds, rows = expect.world.kinds, _evenly(data.rows, TABLE)
-    rows = np.resize(rows, TABLE)  # the same number for every log, so that programs are shared
+    kinds, over = expect.world.kinds, np.asarray(data.steps.done)[: data.rows] > 0
+    if over.sum() < ENDS or over.all():
+        over = np.zeros(data.rows, bool)
+    which = lambda index, most: np.resize(index[_evenly(len(index), most)], most)
+    # the same numbers for every log, so that programs are shared
+    going = which(np.flatnonzero(~over), TABLE)
+    rows = np.concatenate([going, which(np.flatnonzero(over), LAST) if over.any() else going[:LAST]])
     steps, memory = data.steps, fold.along(data)
     at = lambda leaf: np.asarray(leaf)[rows]
     columns = tuple(at(leaf) for leaf in (steps.obs, steps.action, steps.next_obs, steps.reward, steps.done))
@@ -72,11 +78,15 @@ def _chance(fold: Posterior, data: Dataset, share: np.ndarray) -> Chance:
     values = jax.tree.map(lambda leaf: np.asarray(leaf[0]), fold.theta.values)
     after = np.concatenate([np.asarray(columns[2]), np.asarray(columns[3])[:, None]], 1)
     truth = targets(kinds, values, np.asarray(columns[0]), after)
-    z = _amounts(np.asarray(thoughts.z, np.float64), np.asarray(truth.amount))
+    residuals, amount = np.asarray(thoughts.z, np.float64), np.asarray(truth.amount)
+    z, last = (_amounts(residuals[part], amount[part]) for part in (slice(TABLE), slice(TABLE, None)))
     low, high = _places(kinds, thoughts, np.asarray(truth.moved), np.asarray(truth.chosen))
+    single = lambda *parts: (np.asarray(a, np.float32) for a in parts)
+    paid = slice(kinds.of_state().ways, None)
     return Chance(
-        *(np.asarray(a, np.float32) for a in (z, low, high, share)),
+        *single(z, low[:TABLE], high[:TABLE], share),
         ends=np.asarray(_sure(fold, data, memory), np.float32),
+        last=Paid(*single(last[:, -1:], low[TABLE:, paid], high[TABLE:, paid])),
     )
 
 

@@ -48,6 +48,13 @@ class View(NamedTuple):
 Params = dict[str, Any]  # trained parts: of `state`, of `reward`, and `ends`
 
 
+class Gears(NamedTuple):
+    """Units that a member's nets are trained in."""
+
+    gain: dict[str, Array]  # [D]  of what is left for a net to say, by net
+    lens: dict[str, Array]  # [X]  how large a member sees each of a net's inputs, by net
+
+
 def fit_folds(key: Key, hypers: Any, data: Dataset, split: Split, ready: Ready, kinds: Kinds) -> Fitted:
     """The ensemble for one setting, its best members, and how well each predicts held-out rows.
 
@@ -84,9 +91,11 @@ def fit_folds(key: Key, hypers: Any, data: Dataset, split: Split, ready: Ready, 
                 state=valid.state._replace(weight=count), reward=valid.reward._replace(weight=count)
             )
             keys = (k3, jax.random.fold_in(common, 1))
-            gains = tuple(gain_of(k) * jnp.sqrt(1 + jnp.square(hypers.prior_scale)) for k in known)
+            gain = lambda k: gain_of(k) * jnp.sqrt(1 + jnp.square(hypers.prior_scale))
+            seen = lenses(jax.random.fold_in(k1, 1), hypers.lens, theta)
+            gears = Gears({"state": gain(known[0]), "reward": gain(known[1])}, seen)
             mine = replace(hypers, lr=hypers.lr * pace)
-            params, nll = train(keys, mine, (theta, kinds, gains), view, valid, at)
+            params, nll = train(keys, mine, (theta, kinds, gears), view, valid, at)
             return put(theta, params), nll
 
         return jax.vmap(member)(jax.random.split(key, hypers.members), pace)
@@ -120,6 +129,21 @@ def paces(key: Key, span: float | Array, members: int) -> Array:
     """Members' own shares of the learning rate [M]: one from each of as many equal parts of 1 / span to span."""
     place = jnp.arange(members) + jax.random.uniform(key, (members,))
     return jnp.power(span, 2 * place / members - 1)
+
+
+def lenses(key: Key, spread: float | Array, theta: Theta) -> dict[str, Array]:
+    """How large a member sees each input of its nets [X]: drawn at random, 1 in the mean square.
+
+    Few rows agree with many explanations, by this column or by that one, and nets that see all columns alike agree
+    on one of them. With `spread` they do not; many rows settle it, however large a column is seen.
+    """
+    nets = {"state": theta.state.net, "reward": theta.reward.net, "ends": theta.ends}
+    each = {}
+    for number, (name, net) in enumerate(nets.items()):
+        if net:
+            size = jnp.exp(spread * jax.random.normal(jax.random.fold_in(key, number), net[0].weight.shape[1:]))
+            each[name] = size / jnp.sqrt(jnp.mean(jnp.square(size)))
+    return each
 
 
 # ---- one member
@@ -192,15 +216,21 @@ def put(theta: Theta, params: Params) -> Theta:
     )
 
 
-def geared(params: Params, gains: tuple[Array, ...]) -> Params:
-    """The trained parts with means in the target's units, where nets say them in units of their gain [D]."""
+def geared(params: Params, gears: Gears) -> Params:
+    """The trained parts as they work: nets say means in units of their gain, and see inputs by their lens."""
 
-    def one(net: dict[str, Any], gain: Array) -> dict[str, Any]:
-        *rest, last = net["net"]
+    def through(layers: tuple[Layer, ...], name: str) -> tuple[Layer, ...]:
+        first, *rest = layers
+        return (Layer(first.weight * gears.lens[name], first.bias), *rest)
+
+    def one(name: str) -> dict[str, Any]:
+        *rest, last = through(params[name]["net"], name)
+        gain = gears.gain[name]
         both = jnp.concatenate([gain, jnp.ones_like(gain)])  # log-variances are in their own units
-        return {**net, "net": (*rest, Layer(last.weight * both[:, None], last.bias * both))}
+        return {**params[name], "net": (*rest, Layer(last.weight * both[:, None], last.bias * both))}
 
-    return {**params, "state": one(params["state"], gains[0]), "reward": one(params["reward"], gains[1])}
+    ends = through(params["ends"], "ends") if params["ends"] else ()
+    return {"state": one("state"), "reward": one("reward"), "ends": ends}
 
 
 def within(params: Params, kinds: Kinds) -> Params:
@@ -215,11 +245,11 @@ def within(params: Params, kinds: Kinds) -> Params:
 
 
 def loss(
-    params: Params, world: tuple[Theta, Kinds, tuple[Array, ...]], hypers: Any, b: View, rows: Array
+    params: Params, world: tuple[Theta, Kinds, Gears], hypers: Any, b: View, rows: Array
 ) -> tuple[Array, None]:
-    """One member's loss on its own minibatch; `params` are its trained parts, in units of their gains."""
-    theta, kinds, gains = world
-    theta = put(theta, within(geared(params, gains), kinds))
+    """One member's loss on its own minibatch; `params` are its trained parts, in units of their gears."""
+    theta, kinds, gears = world
+    theta = put(theta, within(geared(params, gears), kinds))
     total = jnp.zeros(())
     nets = ((theta.state, kinds.of_state(), b.state), (theta.reward, kinds.of_reward(), b.reward))
     for net, block, batch in nets:
@@ -263,7 +293,7 @@ def score(params: Params, theta: Theta, kinds: Kinds, hypers: Any, b: View) -> A
 def train(
     keys: tuple[Key, Key],
     hypers: Any,
-    world: tuple[Theta, Kinds, tuple[Array, ...]],
+    world: tuple[Theta, Kinds, Gears],
     view: View,
     valid: View,
     fold: Fold,
@@ -274,7 +304,7 @@ def train(
     learned in units of gains, what there is left for the net to say: in units of the whole target a step of
     the optimiser would overshoot, where the linear map already says nearly all.
     """
-    theta, kinds, gains = world
+    theta, kinds, gears = world
     params = trained(theta)
     per_round = -(-hypers.updates // ROUNDS)
     chunk = next(c for c in range(min(CHUNK, per_round), 0, -1) if per_round % c == 0)
@@ -305,7 +335,7 @@ def train(
         counts = number * per_round + jnp.arange(0, per_round, chunk)
         mine, ours = (jax.random.split(k, per_round // chunk) for k in (key, common))
         learner, _ = jax.lax.scan(many, learner, (mine, ours, counts))
-        nll = score(within(geared(learner.params, gains), kinds), theta, kinds, hypers, valid)
+        nll = score(within(geared(learner.params, gears), kinds), theta, kinds, hypers, valid)
         better = nll < lowest  # [3]  every net may be at its best in another round
         kept = {
             name: jax.tree.map(partial(jnp.where, better[i]), learner.params[name], kept[name])
@@ -316,4 +346,4 @@ def train(
     first = (start(params), params, jnp.full(3, jnp.inf))
     mine, ours = (jax.random.split(k, ROUNDS) for k in keys)
     (_, kept, lowest), _ = jax.lax.scan(round_, first, (mine, ours, jnp.arange(ROUNDS)))
-    return within(geared(kept, gains), kinds), lowest.sum()
+    return within(geared(kept, gears), kinds), lowest.sum()

@@ -14,7 +14,7 @@ from . import _history, _init
 from ._history import EPISODE
 from ._kinds import Kinds, Targets, Values
 from ._known import Known, Scale
-from ._world import Chance, Expect, Support, Theta, World
+from ._world import Chance, Expect, Paid, Support, Theta, World
 
 EDGES = ("starts", "low", "high", "going")  # arrays of a posterior beside its worlds
 
@@ -55,7 +55,7 @@ def save(posterior: Posterior) -> Saved:
         "inputs": int(theta.scale.in_mean.shape[-1]),
         "actions": posterior.task.actions.width,
         "priors": bool(theta.state.prior),
-        "table": int(theta.chance.z.shape[1]),
+        "table": [int(part.z.shape[1]) for part in (theta.chance, theta.chance.last)],
         "members": posterior.members,
         "folds": posterior.folds,
     }
@@ -107,11 +107,11 @@ def _blank(rest: dict[str, Any], kinds: Kinds) -> Theta:
     theta = _init.init(key, key, _Shape(rest["width"], rest["depth"]), kinds, scale, known, ready)
     if not rest["priors"]:
         theta = theta._replace(state=theta.state._replace(prior=()), reward=theta.reward._replace(prior=()))
-    ways = kinds.of_state().ways + kinds.of_reward().ways
-    table = rest["table"]
-    chance = Chance(
-        zeros((table, width + 1)), zeros((table, ways)), zeros((table, ways)), zeros(width + 1), zeros(())
-    )
+    paid = kinds.of_reward().ways
+    table, last = rest["table"]
+    places = zeros((table, kinds.of_state().ways + paid))
+    ending = Paid(zeros((last, 1)), *(zeros((last, paid)),) * 2)
+    chance = Chance(zeros((table, width + 1)), places, places, zeros(width + 1), zeros(()), ending)
     theta = theta._replace(
         chance=chance, support=Support(zeros(width + 1), zeros(width + 1), zeros(()), zeros((2, 2)))
     )

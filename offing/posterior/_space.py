@@ -23,6 +23,7 @@ SMALL: dict[str, Any] = {
     "batch_size": 128,
     "lr": 1e-2,
     "rates": (0.3, 1.0, 3.0),
+    "lens": 1.0,
     "final_lr": 0.01,
     "decay": 1e-4,
 }

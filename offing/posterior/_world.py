@@ -11,11 +11,11 @@ as it was in that row,
 
 so that chance has the log's own shape (jumps, tails, two humps) and columns move together as they did. `share` is
 how much of the squared residual is chance, column by column (`pil.evidence`); the rest is the worlds' error, and
-that the worlds show by differing.
+that the worlds show by differing. What a step earned that ended its episode has the chance of rows that did.
 
-An episode has left what the log supports where a world expects it to: its mean lies beyond the log's range. What
-chance alone carries there, an outlier or a level that wanders, is held at the edge and no reason to stop. And
-where the log's range ends because episodes did, at a limit or a goal, a state beyond has ended as those did.
+An episode has left what the log supports where a world expects it to: its mean lies beyond the log's range, and
+is held there. What chance alone carries beyond, an outlier or a level that wanders, is held too, and no reason to
+stop. And where the log's range ends because episodes did, at a limit or a goal, a state beyond has ended as those.
 """
 
 from __future__ import annotations
@@ -62,6 +62,15 @@ class Chance(NamedTuple):
     high: Array  # [R, Q]  to
     share: Array  # [S + 1]  of the squared residual that is chance
     ends: Array  # []  1: ends are as likely as worlds say; near 0: the likelier is certain
+    last: Paid  # rows that ended their episodes; if hardly any did, those above
+
+
+class Paid(NamedTuple):
+    """What rows earned, in terms of what a world thought of it."""
+
+    z: Array  # [R, 1]
+    low: Array  # [R, Q]
+    high: Array  # [R, Q]
 
 
 class Support(NamedTuple):
@@ -205,11 +214,10 @@ class Sample:
         self, key: Key, theta: Theta, memory: Memory | tuple[()], obs: Array, action: Array
     ) -> tuple[Drawn, Memory | tuple[()]]:
         world, kinds, chance = self.world, self.world.kinds, theta.chance
-        k1, k2, k3 = jax.random.split(key, 3)
+        k1, k2, k3, k4 = jax.random.split(key, 4)
         row = jax.random.randint(k1, obs.shape[:-1], 0, chance.z.shape[0])
         z = chance.z[row] * jnp.sqrt(chance.share)  # [C, S + 1]
-        low, high = chance.low[row], chance.high[row]
-        u = low + (high - low) * jax.random.uniform(k2, low.shape)  # [C, Q]
+        u = between(k2, chance.low[row], chance.high[row])  # [C, Q]
         seen, obs = obs, world.read(theta, obs)
         x = world.enter(theta, memory, obs, action)
         state, block = world.says(theta, x), kinds.of_state()
@@ -231,7 +239,8 @@ class Sample:
         next_obs = world.write(theta, held)
         held = world.read(theta, next_obs)
         ended = self._ended(k3, theta, x, (seen, next_obs), action, held) | (out & self.terminates)
-        reward, clipped = self._reward(theta, x, obs, held, ended, z[..., -1:], u[..., block.ways :])
+        own = self._paid(k4, chance, ended, z[..., -1:], u[..., block.ways :])
+        reward, clipped = self._reward(theta, x, obs, held, ended, *own)
         reward = jnp.where(out, theta.support.low[-1], reward)
         if isinstance(memory, Memory) and isinstance(theta.innovate, Innovate):
             memory = _history.remember(memory, theta.innovate, obs, action, held, reward)
@@ -247,6 +256,19 @@ class Sample:
             return jnp.zeros(after.shape[:-1], bool)
         logit = self.world.ending(theta, x, after) / jnp.maximum(theta.chance.ends, SURE)
         return jax.random.bernoulli(key, jax.nn.sigmoid(logit))
+
+    def _paid(self, key: Key, chance: Chance, ended: Array, z: Array, u: Array) -> tuple[Array, Array]:
+        """The reward's chance: of a step that ended its episode that of rows which did.
+
+        Rows that went on are most of a log and often sure of what they earn. Worlds that are too sure whether an
+        end is a good one, which few rows tell, are found out by those rows alone.
+        """
+        k1, k2 = jax.random.split(key)
+        row = jax.random.randint(k1, ended.shape, 0, chance.last.z.shape[0])
+        last_z = chance.last.z[row] * jnp.sqrt(chance.share[-1:])
+        last_u = between(k2, chance.last.low[row], chance.last.high[row])
+        over = ended[..., None]
+        return jnp.where(over, last_z, z), jnp.where(over, last_u, u)
 
     def _reward(
         self, theta: Theta, x: Array, obs: Array, after: Array, ended: Array, z: Array, u: Array
@@ -264,7 +286,13 @@ class Sample:
         reward = jnp.clip(reward, reach[..., 0], reach[..., 1])
         size = jnp.maximum(jnp.abs(low), jnp.abs(high))
         amount = not kinds.of_reward().choices  # a reward that chooses is one of the log's
-        return reward, (jnp.abs(paid.mean - mean)[..., 0] > SLACK * size) & amount
+        beyond = paid.mean - jnp.clip(paid.mean, low, high)
+        return reward, (jnp.abs(beyond)[..., 0] > SLACK * size) & amount
+
+
+def between(key: Key, low: Array, high: Array) -> Array:
+    """Somewhere between low and high, evenly."""
+    return low + (high - low) * jax.random.uniform(key, low.shape)
 
 
 def draw_choices(block: Block, values: Values, chance: Chances, u: Array, drawn: Array, before: Array) -> Array:

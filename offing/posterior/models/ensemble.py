@@ -11,11 +11,12 @@ World m has one net for the change of state y and one for the reward, which also
 in units of the log's own scale, with B the least-squares map of the fold's rows, a prior mean from which the nets
 need learn only what bends; xi softly clamped; where a column of the state stops at a wall the mean may lie beyond
 it at no cost, and is read no further than the wall; w_m the weights of a Bayesian bootstrap over episodes, so that
-worlds differ by what other episodes would have changed; and e_m a fixed draw of target noise. The two halves of
-the likelihood are kept apart: the variance reads the mean's features and does not shape them, or else rows that
-are hard to fit are called noise and left alone (Seitzer et al., 2022). Outputs that take few values, or stand at
-one, have logits beside (`_kinds`). With linear f and p, jitter at the noise's size and ridge at the prior's
-precision,
+worlds differ by what other episodes would have changed; and e_m a fixed draw of target noise. x is seen through a
+lens of the member's own, each input larger or smaller by a factor drawn at random, so that where few rows agree
+with several explanations members do not all take the same one. The two halves of the likelihood are kept apart:
+the variance reads the mean's features and does not shape them, or else rows that are hard to fit are called noise
+and left alone (Seitzer et al., 2022). Outputs that take few values, or stand at one, have logits beside
+(`_kinds`). With linear f and p, jitter at the noise's size and ridge at the prior's precision,
 the members are exact draws from the conjugate posterior; the tests hold them to `linear.py`.
 """
 
@@ -42,7 +43,7 @@ from .._init import Ready
 from .._kinds import Kinds, Targets, Values, kinds_of
 from .._tells import past_tells
 from .._words import described
-from .._world import Chance, Expect, Recall, Sample, Support, Theta, World, natural
+from .._world import Chance, Expect, Paid, Recall, Sample, Support, Theta, World, natural
 
 PAIR = 2  # members that are fitted at once where settings run one by one
 MARGIN = 0.1  # widths of the log's range by which a state may leave it
@@ -75,6 +76,7 @@ class Hypers:
     bootstrap: float = 1.0  # 0: all episodes count alike; 1: Bayesian bootstrap over episodes
     jitter: float = 0.0  # target noise, relative to the target's scale
     ridge: float = 0.0  # prior precision of the trained weights
+    lens: float = 0.0  # how unlike members see the sizes of inputs: deviation of their logarithm; 0 all alike
     block: float = 0.0  # which of the blocks that members are fitted in: its draws are its own
 
 
@@ -139,7 +141,8 @@ def posterior(fitted: Fitted, hypers: Hypers, prepared: Prepared, data: Dataset,
     assert isinstance(kinds, Kinds)
     low, high = ranges(data)
     within = ranges(_magnitude.read(data, kinds.logs, theta.values.unit[0]))
-    ways = kinds.of_state().ways + kinds.of_reward().ways
+    paid = kinds.of_reward().ways
+    ways = kinds.of_state().ways + paid
     every = lambda leaf: np.broadcast_to(leaf, (members, *np.shape(leaf)))
     none = Chance(
         np.zeros((1, kinds.width + 1), np.float32),
@@ -147,6 +150,7 @@ def posterior(fitted: Fitted, hypers: Hypers, prepared: Prepared, data: Dataset,
         np.ones((1, ways), np.float32),
         np.ones(kinds.width + 1, np.float32),
         np.ones((), np.float32),
+        Paid(np.zeros((1, 1), np.float32), np.zeros((1, paid), np.float32), np.ones((1, paid), np.float32)),
     )
     theta = theta._replace(
         chance=jax.tree.map(every, none),
