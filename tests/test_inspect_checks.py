@@ -170,13 +170,13 @@ def test_units_gaps_lengths_and_reward_parts():
     columns = table()
     kept = np.delete(np.arange(1200), np.arange(600, 615))  # five hours of all machines
     facts = inspect(offing.load(pa.table({key: value[kept] for key, value in columns.items()}), schema=SCHEMA))
-    assert [(unit.name, unit.rows) for unit in facts.units] == [("m0", 393), ("m1", 393), ("m2", 393)]
+    assert [(unit.name, unit.rows) for unit in facts.units] == [("m0", 395), ("m1", 395), ("m2", 395)]
     assert facts.clock is not None
-    assert (facts.clock.usual, facts.clock.gaps, facts.clock.longest) == (3600, 3, 7 * 3600)
+    assert (facts.clock.usual, facts.clock.gaps, facts.clock.longest) == (3600, 3, 6 * 3600)
     assert [part.text for part in facts.reward_parts] == ["-abs(x)", "-0.1 * u"]
     assert np.isclose(sum(part.mean for part in facts.reward_parts), facts.rewards.mean, atol=1e-4)
     shown = dict(lines(facts))
-    assert shown["gaps"].startswith("3, the longest 7 h")
+    assert shown["gaps"].startswith("3, the longest 6 h")
     assert "m0, m1, m2" in shown["units"]
     assert {"Units", "What the reward adds up"} <= set(tables(facts))
     assert "cannot be checked: next observations were inferred" in shown["steps that do not follow"]

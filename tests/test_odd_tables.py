@@ -40,7 +40,7 @@ def test_a_german_export_in_windows_letters(tmp_path):
         assert any(note.startswith("file: ") and word in note for note in notes)
     schema = Schema(unit="Kessel", time="Zeitstempel", obs="Vorlauf [°C]", action="Stufe", reward="-`Gas m³`")
     log = load(path, schema=schema)
-    assert log.data.rows == 3 * 199
+    assert log.data.rows == 3 * 200
     assert 50 < log.data.steps.obs.mean() < 70
     assert any("Windows-1252" in note for note in log.notes)
 

@@ -73,7 +73,23 @@ def test_a_table_without_next_observations_has_ends_beyond_their_limit():
     schema = Schema(obs=COLUMNS, action="push", reward="reward", terminated="over", episode="episode")
     log = load(table, schema=schema)
     ends = np.flatnonzero(np.asarray(log.data.steps.done) > 0)
-    assert any("true ends it is taken from what like rows led to" in note for note in log.notes)
+    assert any("60 ends of episodes it is taken from what like rows led to" in note for note in log.notes)
     after = np.asarray(log.data.steps.next_obs)[ends]
     assert (after[:, 0] > 10).mean() > 0.9
     assert (after[:, 1] == (np.asarray(log.data.steps.obs)[ends, 1] + 1) % 24).all()
+
+
+def test_chance_at_the_end_of_episodes_is_as_large_as_elsewhere():
+    """A price that wanders: its stand-in wanders as far, and a last row that was cut short is kept."""
+    rng = np.random.default_rng(3)
+    price, push = np.cumsum(rng.normal(size=(300, 10)), 1), rng.uniform(-1, 1, (300, 10))
+    over = np.arange(10) == 9
+    table = {"price": price.ravel(), "push": push.ravel(), "cut": np.tile(over, 300), "reward": push.ravel()}
+    names = {"obs": ("price",), "action": "push", "reward": "reward", "truncated": "cut"}
+    log = load(pa.table(table), schema=Schema(**names))
+    steps = log.data.steps
+    assert log.data.rows == 3_000
+    assert log.task.horizon == 10
+    moved = (np.asarray(steps.next_obs) - np.asarray(steps.obs))[:, 0].reshape(300, 10)
+    assert moved[:, :9].std() == pytest.approx(1.0, abs=0.05)
+    assert moved[:, 9].std() == pytest.approx(1.0, abs=0.15)

@@ -177,7 +177,7 @@ def test_interleaved_units_are_never_one_episode():
     apart = load(pa.table(mixed), schema=Schema(**PLAIN, unit="who"))
     assert np.abs(apart.data.steps.next_obs - apart.data.steps.obs).max() < 6
     together = load(pa.table(simple(episode=np.zeros(HOURS, int))), schema=Schema(**PLAIN, episode="episode"))
-    assert together.data.rows == HOURS - 1
+    assert together.data.rows == HOURS
 
 
 @pytest.mark.parametrize("horizon", [None, 24, 12])
@@ -185,9 +185,11 @@ def test_interleaved_units_are_never_one_episode():
 def test_inferred_next_observations_leave_episodes_whole(horizon, how):
     columns = simple(ep=np.repeat(np.arange(HOURS // 24), 24))
     log = load(pa.table(columns), schema=Schema(**PLAIN, **{how: "ep"}, horizon=horizon))
-    assert log.task.horizon == {None: 23, 24: 23, 12: 12}[horizon]
+    assert log.data.rows == HOURS
+    assert log.task.horizon == {None: 24, 24: 24, 12: 12}[horizon]
     assert behaviour(log.data, log.task).episodes == HOURS // 24
-    assert any("horizon" in note for note in log.notes) or horizon == 12
+    assert any("horizon" in note for note in log.notes) == (horizon is None)
+    assert any(f"{HOURS // 24} ends of episodes" in note for note in log.notes)
 
 
 # Parts of a schema.

@@ -1,13 +1,14 @@
-"""Where a step led that ended its episode, in a log that has no next observations.
+"""Where the last step of an episode led, in a log that has no next observations.
 
-What came next is in the next row, but nothing comes after an episode's last one. At a time-out such a row is left
-out. At a true end it is needed: it says when episodes end, and what that earns. Were the last observation to stand
-in for where it led, a clock would stop there, a price would hold still, and no end would lie beyond its limit. So
-it is taken from what like rows led to, column by column:
+What came next is in the next row, but nothing comes after an episode's last one. Such a row is needed: it says
+what the step earned, and whether and why it ended the episode. Were the last observation to stand in for where it
+led, a clock would stop there, a price would hold still, and no end would lie beyond its limit. Were the row left
+out, every episode would be a step shorter. So it is taken from what like rows led to, column by column:
 
     what always follows on its value    a clock, a counter, what never changes: that
     a few values                        what followed on the nearest row
-    all else                            what is expected of it (`trees`), whole where the column is
+    all else                            what is expected of it (`trees`), and as far from that as the nearest row
+                                        was: predictive mean matching (Little, 1988). Whole where the column is
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ def completed(obs: np.ndarray, action: np.ndarray, next_obs: np.ndarray, unknown
     now, then = obs[going].astype(np.float64), next_obs[going].astype(np.float64)
     ended = obs[ends].astype(np.float64)
     x, queries = (np.concatenate([obs[rows], action[rows]], 1).astype(np.float64) for rows in (going, ends))
-    expected = ended + predict(x, then - now, queries)
     like = _nearest(x, queries)
+    change = predict(x, then - now, np.concatenate([queries, x[like]]))
+    expected = ended + change[: len(ends)] + (then - now)[like] - change[len(ends) :]
     made = next_obs.copy()
     for column in range(obs.shape[1]):
         made[ends, column] = _column(now[:, column], then[:, column], ended[:, column], like, expected[:, column])
@@ -58,3 +60,11 @@ def _nearest(x: np.ndarray, queries: np.ndarray) -> np.ndarray:
     """Which row of x is nearest to each query, in standard deviations of every column."""
     width = np.where(x.std(0) > 0, x.std(0), 1.0)
     return KDTree(x / width).query(queries / width)[1]
+
+
+def stood_in(count: int, followed: int) -> str:
+    """What is said of so many last rows that are kept."""
+    if not count:
+        return ""
+    how = "the last obs stands in" if followed < FEWEST else "it is taken from what like rows led to"
+    return f"; at {count} ends of episodes {how}"

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...types import BadInput
 from ..schema import Schema
+from ..successors import FEWEST, stood_in
 
 
 def in_order(
@@ -110,18 +111,20 @@ def episodes_of(
 def successors_of(
     obs: np.ndarray, terminated: np.ndarray, episode: np.ndarray, name: str, notes: list[str]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows have a next observation or truly end; and that observation, at true ends the last one."""
+    """Which rows to keep, and the next row's observation; at the end of an episode its own, to be completed.
+
+    Where rows are too few to say where a last one led, those at time-outs go.
+    """
     last = np.r_[episode[1:] != episode[:-1], True]
     next_obs = np.roll(obs, -1, axis=0)
     next_obs[last] = obs[last]
-    keep = ~last | terminated
+    keep = ~last | terminated | ((~last).sum() >= FEWEST)
     if keep.sum() < 2:
         raise BadInput(f"{name}, column 'next_obs': missing, and too few rows have their next row in the log")
-    dropped, ended = int((~keep).sum()), int((last & terminated).sum())
+    dropped, alone = int((~keep).sum()), int((last & keep).sum())
     text = "next_obs not given: the next row's obs"
     text += f"; {dropped} rows at time-outs, which have none, dropped" if dropped else ""
-    text += f"; at {ended} true ends it is taken from what like rows led to" if ended else ""
-    notes.append(text)
+    notes.append(text + stood_in(alone, (~last).sum()))
     return keep, next_obs
 
 

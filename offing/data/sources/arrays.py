@@ -116,7 +116,7 @@ def from_arrays(
     """The log in a dict of arrays, what was assumed in `notes`; BadInput names column and first bad row.
 
     With a schema, or where `successors` says so, next observations that were not logged are taken from the next
-    row: at a time-out there is none, and the row is dropped; at a true end it is taken from what like rows led to.
+    row, and at the end of an episode from what like rows led to.
     `unknown` [N] marks rows, in order, whose next observation is not known although one is given.
     """
     renames: list[str] = []
@@ -135,7 +135,8 @@ def from_arrays(
         refuse_interleaved(rows.obs, episode, schema, name)
         keep, next_obs = successors_of(rows.obs, rows.terminated, episode, name, notes)
         horizon = _kept_horizon(horizon, "horizon" in columns, episode, keep, notes)
-        rows, next_obs, unknown = rows.at(keep), next_obs[keep], rows.terminated[keep]
+        unknown = np.r_[episode[1:] != episode[:-1], True][keep]
+        rows, next_obs = rows.at(keep), next_obs[keep]
         episode = np.unique(episode[keep], return_inverse=True)[1].astype(np.int32)
     elif next_obs is None:
         next_obs = final_next(columns, rows.obs, episode, name)

@@ -16,6 +16,7 @@ from ..schema import NEEDED, Schema, complete
 from ..sources import Request, size_of
 from ..sources._order import refuse_interleaved
 from ..sources.arrays import from_arrays
+from ..successors import FEWEST, stood_in
 from .cells import BLOCK, Cells, Rows, together
 from .encode import Acted, Encoded, actions_of, observation_columns
 from .episodes import Episodes, episodes_of
@@ -149,11 +150,11 @@ def _lost(ends: int, ahead: bool) -> str:
     )
 
 
-def _inferred(dropped: int, ended: int) -> str:
+def _inferred(dropped: int, alone: int, followed: int) -> str:
     """What was done for next observations that were not logged."""
     text = "next_obs not given: the next row's"
     text += f"; {dropped} rows that nothing follows on were left out" if dropped else ""
-    return text + (f"; at {ended} true ends it is taken from what like rows led to" if ended else "")
+    return text + stood_in(alone, followed)
 
 
 def _arrays(
@@ -175,10 +176,10 @@ def _arrays(
         notes.append("actions: taken from the row after, as action_at says")
     encoded, then = seen
     reward, looks = _reward(rows, schema)
-    logged = then is not None and not ahead and not looks
-    keep = ~rows.last | (episodes.terminated & (not ahead) & (not looks)) | logged
-    dropped = int((~keep).sum())
-    ended = int((keep & rows.last).sum())
+    followed = int((~rows.last).sum())
+    known = not ahead and not looks  # what was done in a last row, and what it earned
+    keep = ~rows.last | (known & (episodes.terminated | (then is not None) | (followed >= FEWEST)))
+    dropped, alone = int((~keep).sum()), int((keep & rows.last).sum())
     if lost := int((episodes.terminated & ~keep).sum()):
         notes.append(_lost(lost, ahead))
     keep = _within(keep, episodes.number, encoded, acted, request, notes)
@@ -189,7 +190,7 @@ def _arrays(
             f"{request.name}: too few rows have their next row in the table; name unit, time and episodes"
         )
     if then is None:
-        notes.append(_inferred(dropped, ended))
+        notes.append(_inferred(dropped, alone, followed))
     reward = reward[kept]
     _refuse_nan(reward, kept, rows, "reward", str(schema.reward))
     reward, action, number = _short(reward), _short(action[kept]), episodes.number[kept]
