@@ -68,7 +68,11 @@ def write(path: Path, rows: int) -> None:
         table, left = pa.table(episodes(rng, count, min(LENGTH, rows))), left - count
         if writer is None:
             arrow = path.suffix == ".arrow"
-            writer = pa.ipc.new_file(path, table.schema) if arrow else pq.ParquetWriter(path, table.schema)
+            writer = (
+                pa.ipc.new_file(path, table.schema)
+                if arrow
+                else pq.ParquetWriter(path, table.schema, use_dictionary=False, compression="NONE")
+            )
         writer.write_table(table)
     if writer is not None:
         writer.close()
