@@ -88,7 +88,7 @@ CASES = {
     ),
     "columns that never change": (
         {
-            "obs": np.repeat(np.float32([[1, 2, 3]]), 57, 0) * [[1, 0, 1]]
+            "obs": np.repeat(np.array([[1.0, 2.0, 3.0]]), 57, 0) * [[1, 0, 1]]
             + np.arange(57)[:, None] // 30 * [[1, 0, 0]]
         },
         Schema(actions="box"),
@@ -110,6 +110,16 @@ def test_what_pieces_are_asked_for_is_answered_for_all(case, tmp_path, tiny):
     same(disk, memory)
     if memory.logp is not None:
         np.testing.assert_array_equal(disk.logp, memory.logp)
+
+
+def test_an_arrow_file_is_read_as_a_table_that_is_mapped(tmp_path, tiny):
+    table = pa.table(flat(log_of()))
+    with pa.ipc.new_file(tmp_path / "log.arrow", table.schema) as writer:
+        writer.write_table(table, max_chunksize=7)
+    given = pa.ipc.open_file(pa.memory_map(str(tmp_path / "log.arrow"))).read_all()
+    disk = load(given, schema=schema())
+    assert mapped(disk.data.steps.obs)
+    same(disk, load(table, schema=schema(), budget=2**30))
 
 
 def test_a_log_that_fits_stays_in_memory(tmp_path, monkeypatch):
