@@ -18,12 +18,15 @@ import numpy as np
 import pytest
 from imagined import fitted
 
+import offing
 from offing.hypers import grid, hypers
 from offing.planner import get as planner_of
 from offing.posterior.models import linear
-from offing.tune import _ray, engine
+from offing.posterior.models.ensemble import space as world_space
+from offing.tune import _ray, engine, systems
 from offing.tune import sweep as sweeping
 from offing.tune.candidates import _planner
+from offing.tune.portfolio import portfolio
 from offing.tune.run import Run
 from offing.tune.sweep import sweep
 from offing.types import BadInput, Box, Dataset, Task, Transition
@@ -170,6 +173,7 @@ def test_most_bounds_what_one_device_takes(monkeypatch):
 DEVICES = """
 import jax, numpy as np
 from offing.tune import engine
+from offing.tune.portfolio import portfolio
 from offing.tune.run import Run
 from offing.tune.sweep import sweep
 from test_engine import SETTINGS, Setting, args, run, same
@@ -189,6 +193,60 @@ def test_over_four_devices_the_numbers_are_the_same():
     there = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "PYTHONPATH": PATH}
     told = subprocess.run([sys.executable, "-c", DEVICES], env=there, capture_output=True, text=True)
     assert told.stdout == "the same on four\n", told.stderr
+
+
+def sorel(on, progress=None):
+    """A tiny run of SOReL on an engine: worlds, fitted twice, clones and plans."""
+    log = offing.load("offing:cartpole", 300)
+    tried = portfolio("smoke", log.task.actions, ["rppo"], core="linear")
+    return systems.sorel(
+        jax.random.key(0), log, world_space("smoke"), tried, copies=8, run=Run(progress=progress, engine=on)
+    )
+
+
+def told(result):
+    """All that a run came to, in numbers."""
+    choice = result.posterior
+    return {
+        "worlds": jax.tree.map(np.asarray, result.worlds.theta),
+        "pil": (choice.index, choice.nll, choice.pil),
+        "field": [(row.name, row.median, row.lower, row.distance) for row in result.policy.field.rows()],
+        "policy": jax.tree.map(np.asarray, result.picked.params),
+        "returns": result.predicted.returns.returns,
+    }
+
+
+SOREL = """
+import jax
+import numpy as np
+from offing.tune import engine
+from test_engine import sorel, told
+
+assert jax.local_device_count() == 2
+given = []
+
+def spied(run, groups, args):
+    for chunk, leaves in engine.devices.run(run, groups, args):
+        given.append(chunk.width)
+        yield chunk, leaves
+
+here, over = told(sorel(engine.here)), told(sorel(engine.devices._replace(run=spied)))
+assert len(given) >= 4 and set(given) == {2}, given  # worlds, twice, and both planners: two settings at a time
+assert here["pil"][0] == over["pil"][0]
+assert [row[0] for row in here["field"]] == [row[0] for row in over["field"]]
+near = lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-2)
+near(here["pil"][1], over["pil"][1])  # cut over devices it is another program: to rounding
+near([row[1:] for row in here["field"]], [row[1:] for row in over["field"]])
+near(here["returns"].mean(), over["returns"].mean())
+print("the same on two")
+"""
+
+
+def test_over_two_devices_sorel_is_the_same():
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=2"
+    there = {**os.environ, "XLA_FLAGS": flags, "JAX_PLATFORMS": "cpu", "PYTHONPATH": PATH}
+    run = subprocess.run([sys.executable, "-c", SOREL], env=there, capture_output=True, text=True)
+    assert run.stdout == "the same on two\n", run.stderr
 
 
 # ---- which engine
@@ -306,6 +364,40 @@ def test_what_a_worker_cannot_do_is_said_in_one_line(cluster):
         next(engine.get("ray").run(fails, groups, (np.float32(1),)))
     assert str(told.value) == "a worker says no"
     assert ray.is_initialized()  # it was up before, so it is left up
+
+
+def serving():
+    """The processes of Ray's workers that run a chunk."""
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            if (place / "cmdline").read_text().startswith("ray::_serve"):
+                yield int(place.name)
+        except OSError:
+            continue  # it is over
+
+
+@needs_ray
+def test_sorel_on_two_workers_is_the_same_even_where_some_are_killed(cluster):
+    """A worker is killed while it fits worlds, and another while it plans."""
+    dead, strikes = [], []
+
+    def strike(what):
+        until = time.monotonic() + 200
+        while time.monotonic() < until:
+            for worker in serving():
+                os.kill(worker, signal.SIGKILL)
+                dead.append(what)
+                return
+            time.sleep(0.01)
+
+    def begin(what, done, count):
+        if what in ("fit", "plan") and done == 0:
+            strikes.append(threading.Thread(target=strike, args=(what,)))
+            strikes[-1].start()
+
+    there = told(sorel(engine.get("ray"), begin))
+    assert dead == ["fit", "plan"]
+    same(there, told(sorel(engine.here)))
 
 
 def paused(path, seconds):

@@ -12,6 +12,7 @@ from .columns import Columns
 from .dataset import Behaviour, Log, Part, Split, behaviour, broken, ranges, split, subsample, take
 from .drafting import draft
 from .join import join
+from .large import fewer
 from .opening import help_text, opened
 from .schema import Schema
 from .sources import BUDGET, Request, Source
@@ -32,6 +33,7 @@ __all__ = [
     "behaviour",
     "broken",
     "draft",
+    "fewer",
     "help_text",
     "join",
     "load",
@@ -55,27 +57,30 @@ def load(
     rows: int | None = None,
     seed: int = 0,
     schema: Schema | str | os.PathLike[str] | None = None,
-    budget: int = BUDGET,
+    budget: int | None = None,
     root: str | os.PathLike[str] | None = None,
 ) -> Log:
     """The log in a file, a folder, a dict of arrays, a DataFrame or an embedded sample (`offing:pendulum`).
 
     A list of such logs, or of what this function gave, is read as one: an earlier log, and what came later.
     `rows` keeps that many, episodes in random order by `seed`. `schema` says which column is what. A log that
-    would take more than `budget` bytes is read as a sample of whole episodes. `root` is where `minari:ID` lies.
-    Raises BadInput, whose message is one line.
+    would take more than BUDGET bytes of memory is kept on disk instead, if its rows are in order; with a `budget`
+    of bytes a larger one is read as a sample of whole episodes. `root` is where `minari:ID` lies. Raises BadInput,
+    whose message is one line.
     """
     with _one_line():
         if isinstance(schema, (str, os.PathLike)):
             schema = read_schema(Path(schema))
         if isinstance(source, (list, tuple)) and not isinstance(source, Log):
             each = [
-                part if isinstance(part, Log) else load(part, None, seed, schema, budget, root) for part in source
+                part if isinstance(part, Log) else load(part, None, seed, schema, budget or BUDGET, root)
+                for part in source
             ]
-            return subsample(join(each), rows, seed)
-        whole = Request(None, "log", schema, budget, seed, None if root is None else Path(root))
+            return fewer(join(each), rows, seed)
+        where = None if root is None else Path(root)
+        whole = Request(None, "log", schema, BUDGET if budget is None else budget, seed, where, budget is None)
         format_, request = opened(source, whole)
-        return subsample(format_.load(request), rows, seed)
+        return fewer(format_.load(request), rows, seed)
 
 
 def sketch(source: Given) -> tuple[Schema, list[str]]:
@@ -96,6 +101,10 @@ def _one_line() -> Iterator[None]:
     """Keeps a refusal to one line, whatever characters the names of files and columns hold."""
     try:
         yield
+    except MemoryError as error:
+        raise BadInput(
+            f"not enough memory for this log ({error}); give budget=BYTES to read a sample of it"
+        ) from None
     except BadInput as error:
         line = str(error)
         if line.isprintable() and len(line) <= LONGEST:

@@ -23,13 +23,21 @@ from ._met import acted_in
 from ._timeline import clock, drift, jumps, units
 from .dataset import Log, broken
 from .facts import ActionFacts, AmountFacts, Copies, Coverage, EpisodeFacts, Facts, InTime, ObservationFacts
+from .large import sampled
+from .sources import BUDGET
 
 SAMPLE = 100_000  # rows that quantiles and counts of values are taken from
+WHOLE = BUDGET  # bytes of a log above which a sample stands for it,
+LOOK = 2**21  # of so many rows
 NEAR = 1e-3  # standard deviations: rows closer than that are near-duplicates
 
 
 def inspect(log: Log, seed: int = 0) -> Facts:
-    """Everything that can be said of a log without learning a world from it, ready for JSON."""
+    """Everything that can be said of a log without learning a world from it, ready for JSON.
+
+    Of a log above WHOLE bytes: of a sample of its episodes, as a note says.
+    """
+    log = sampled(log, LOOK, seed, WHOLE)
     data, task, rows = rows_of(log.data), log.task, log.data.rows
     rng = np.random.default_rng([seed, 3])
     drawn = np.sort(rng.choice(rows, min(rows, SAMPLE), replace=False, shuffle=False))

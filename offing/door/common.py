@@ -10,7 +10,8 @@ from typing import Literal, Protocol, TypedDict, TypeVar
 
 import jax
 
-from ..data import Log, Schema, load, subsample
+from ..data import Log, Schema, fewer, load
+from ..data.large import sampled
 from ..posterior import models
 from ..progress import Bar
 from ..report.reports import Facts
@@ -21,6 +22,8 @@ from ..types import BadInput, Progress, WorldModel
 from ..version import __version__
 from .results import PathLike
 
+VISITS = 2**20  # rows of a log too large to be fitted whole, where a model has no updates to count
+LEAST = 50_000  # rows that any model gets of it
 Scale = Literal["smoke", "quick", "standard", "large", "paper"]
 Source = Log | PathLike | Mapping[str, object] | Sequence[object] | object  # object: what speaks Arrow's protocol
 Given = TypeVar("Given", bound=Mapping[str, object])
@@ -65,7 +68,7 @@ class How:
     def log(self, source: Source, seed: int) -> Log:
         """The log, read if it is not yet."""
         if isinstance(source, Log):
-            return subsample(source, self.rows, seed)
+            return fewer(source, self.rows, seed)
         return load(source, self.rows, seed, schema=self.schema)
 
     @property
@@ -76,6 +79,14 @@ class How:
 def model_of(model: str | WorldModel) -> WorldModel:
     """The world model of that name, or the one given."""
     return models.get(model) if isinstance(model, str) else model
+
+
+def worked_on(log: Log, settings: Sequence[object], seed: int) -> Log:
+    """The log, or of one too large to be fitted whole a sample: of as many rows as the worlds can visit in their
+    updates.
+    """
+    visits = [getattr(s, "folds", 1) * getattr(s, "updates", 0) * getattr(s, "batch_size", 0) for s in settings]
+    return sampled(log, max(max(visits, default=0) or VISITS, LEAST), seed)
 
 
 def known(options: Given, kind: type[How]) -> Given:

@@ -36,7 +36,7 @@ from ..value.foreign import check, foreign
 from ..value.left_out import attempt
 from ..value.policies import resolve
 from ..version import __version__
-from .common import How, Options, Scale, Source, facts, known, model_of, probability, resumed
+from .common import How, Options, Scale, Source, facts, known, model_of, probability, resumed, worked_on
 from .results import LIVE, Explains, PathLike
 
 Given = PathLike | Policy | Actor | Callable[..., object]
@@ -204,6 +204,7 @@ def evaluate(
     wanted = every_method() if "all" in methods else tuple(dict.fromkeys(("predictive", *methods)))
     worlds = model_of(judging.model)
     models = worlds.space(scale, data.data.rows)
+    data = worked_on(data, models, seed)
     likes = {name: acts_like(policy, data) for name, policy in pool.items()}
     plan = EvaluationPlan(
         methods=wanted,

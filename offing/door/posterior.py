@@ -12,7 +12,7 @@ from ..tune.choose import choose_posterior
 from ..tune.run import Run
 from ..types import WorldModel
 from ..version import __version__
-from .common import How, Options, Scale, Source, facts, known, model_of, resumed
+from .common import How, Options, Scale, Source, facts, known, model_of, resumed, worked_on
 from .folder import read_posterior
 from .results import PosteriorResult
 
@@ -27,13 +27,16 @@ def posterior(
 ) -> PosteriorResult:
     """A log in; a posterior over worlds, its settings chosen by PIL, and whether it is calibrated, out."""
     how = How(**known(options, How))
-    data = how.log(log, seed)
+    whole = how.log(log, seed)
     worlds = model_of(model)
-    settings = worlds.space(scale, data.data.rows)
+    settings = worlds.space(scale, whole.data.rows)
+    data = worked_on(whole, settings, seed)
     request = identity(data.fingerprint, seed, settings, __version__, worlds.name)
 
     def work(run: Run, bar: Bar) -> PosteriorResult:
         choice = choose_posterior(jax.random.key(seed), data, settings, seed, run, worlds)
+        if data is not whole:
+            choice = choice._replace(notes=(data.notes[0], *choice.notes))
         return PosteriorResult.of(choice, facts(data, request, seed, scale, worlds, bar))
 
     return resumed(request, how, read_posterior, work)

@@ -25,7 +25,7 @@ from ..tune.run import Run
 from ..tune.systems import sorel as run_sorel
 from ..types import BadInput, WorldModel
 from ..version import __version__
-from .common import How, Options, Scale, Source, facts, known, model_of, probability, resumed
+from .common import How, Options, Scale, Source, facts, known, model_of, probability, resumed, worked_on
 from .folder import read_sorel, with_log
 from .results import PathLike, SorelResult
 
@@ -96,6 +96,7 @@ def sorel(
     data = how.log(log, seed)
     worlds = model_of(model)
     models = worlds.space(scale, data.data.rows)
+    data = worked_on(data, models, seed)
     plans, tried = how.plans(scale, data)
     earlier = how.earlier(data)
     wanted = ["sorel", worlds.name, "paper" if how.paper else "candidates", baseline, level]

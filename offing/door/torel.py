@@ -19,7 +19,7 @@ from ..tune.systems import torel as run_torel
 from ..tune.trials import Contender
 from ..types import BadInput, Planner, WorldModel
 from ..version import __version__
-from .common import How, Options, Scale, Source, facts, known, model_of, probability, resumed
+from .common import How, Options, Scale, Source, facts, known, model_of, probability, resumed, worked_on
 from .folder import read_torel, with_log
 from .results import TorelResult
 
@@ -65,6 +65,7 @@ def torel(
     data = how.log(log, seed)
     worlds = model_of(tuning.model)
     models = worlds.space(scale, data.data.rows)
+    data = worked_on(data, models, seed)
     settings = [*models, *(setting for c in contenders for setting in c.settings)]
     wanted = (
         "torel",

@@ -21,7 +21,7 @@ import numpy as np
 
 from ..compiling import options
 from ..types import BadInput
-from .engine import Coming, Engine, Groups, Work, first_first, fitting, memory
+from .engine import Coming, Engine, Groups, Work, first_first, fitting, memory, stacked
 
 RETRIES = 5  # times that a chunk may lose its worker; one that kills every worker must end
 # What decides numbers, and where compiled programs are kept: a worker takes it over from here.
@@ -168,7 +168,7 @@ class Machine(NamedTuple):
     on_cpu: tuple[tuple[str, bool | int], ...]  # the compiler's options there
 
 
-def _serve(machine: Machine, shared: list[Any], stacked: Any) -> list[np.ndarray]:
+def _serve(machine: Machine, shared: list[Any], settings: Any) -> list[np.ndarray]:
     """The leaves of what one chunk comes to: [width, ...] each."""
     name = shared[0].hex()
     if name not in _served:
@@ -178,10 +178,10 @@ def _serve(machine: Machine, shared: list[Any], stacked: Any) -> list[np.ndarray
         _served.clear()
         run, args = _library().get(shared)
         quickly = dict(machine.on_cpu) if jax.default_backend() == "cpu" else None
-        work_on = jax.jit(jax.vmap(run, in_axes=(0, *[None] * len(args))), compiler_options=quickly)
+        work_on = jax.jit(stacked(run, len(args)), compiler_options=quickly)
         _served[name] = (work_on, jax.device_put(unpack(args)))
-    for leaf in jax.tree.leaves(stacked):
+    for leaf in jax.tree.leaves(settings):
         if dataclasses.is_dataclass(leaf):  # it came by value, and this process does not know it as a tree
             raise BadInput(f"{type(leaf).__name__}: workers cannot import it; define it in a module, not a script")
     work_on, args = _served[name]
-    return [np.asarray(leaf) for leaf in jax.tree.leaves(work_on(stacked, *args))]
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(work_on(settings, *args))]

@@ -81,12 +81,11 @@ def fitting(count: int, bytes_each: int, space: int) -> int:
     return max(1, min(count, int(0.5 * space // max(bytes_each, 1))))
 
 
-@cache
-def program(work: Work, fixed: int) -> Compiled[..., Any]:
-    """The function over a stack of settings, compiled; the `fixed` arguments after them are shared.
+def stacked(work: Work, fixed: int) -> Work:
+    """The function over a stack of settings; the `fixed` arguments after them are shared.
 
     A stack of one needs no `vmap`, which would take each loop in it apart once more, and none of its loops could
-    end early.
+    end early. So it is on every engine: with it, and without, the last digits differ.
     """
 
     def over(settings: Tree, *args: Tree) -> Tree:
@@ -95,7 +94,13 @@ def program(work: Work, fixed: int) -> Compiled[..., Any]:
             return jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], out)
         return jax.vmap(work, in_axes=(0, *[None] * fixed))(settings, *args)
 
-    return compiled(update_wrapper(over, work))
+    return update_wrapper(over, work)
+
+
+@cache
+def program(work: Work, fixed: int) -> Compiled[..., Any]:
+    """The same, compiled."""
+    return compiled(stacked(work, fixed))
 
 
 def first_first(groups: Groups) -> list[Chunk]:
@@ -158,9 +163,10 @@ def _over_devices(work: Work, groups: Groups, args: tuple[Any, ...]) -> Coming:
 @cache
 def _cut(work: Work, fixed: int, mesh: Mesh) -> Callable[..., Any]:
     """The program of which every device runs its own settings, without a word to the others."""
-    each = jax.vmap(work, in_axes=(0, *[None] * fixed))
     specs = (P("settings"), *[P()] * fixed)
-    return compiled(jax.shard_map(each, mesh=mesh, in_specs=specs, out_specs=P("settings"), check_vma=False))
+    return compiled(
+        jax.shard_map(stacked(work, fixed), mesh=mesh, in_specs=specs, out_specs=P("settings"), check_vma=False)
+    )
 
 
 def _width_over_devices(count: int, bytes_each: int, most: int) -> int:

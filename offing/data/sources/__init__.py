@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..schema import Schema
     from ..table.cells import Cells
 
-BUDGET = 4 * 2**30  # bytes that a log may take in memory; of a larger one, whole episodes are drawn
+BUDGET = 4 * 2**30  # bytes that a log may take in memory; a larger one lies on disk, or whole episodes are drawn
 Kinds = Mapping[str, np.ndarray]  # some rows of each column, or none, but of its kind
 
 
@@ -32,6 +32,7 @@ class Request(NamedTuple):
     budget: int = BUDGET
     seed: int = 0
     root: Path | None = None  # where datasets lie that are named by an id
+    on_disk: bool = False  # whether a log above the budget is kept there whole, where its rows are in order
 
     @property
     def paths(self) -> list[Path]:
@@ -62,6 +63,11 @@ class Source(NamedTuple):
 
 
 registry: Registry[Source] = Registry(__name__, Source, "source")
+
+
+def row_bytes(width: int, actions: int) -> int:
+    """What a row takes in a Dataset: observation and action twice, reward, end and episode."""
+    return 4 * (2 * (width + actions) + 3)
 
 
 def size_of(count: float) -> str:

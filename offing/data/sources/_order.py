@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -139,11 +140,11 @@ def interleaved(obs: np.ndarray, episode: np.ndarray) -> bool:
         return False
     rows = inside[:EXAMINED] + BACK
     std = obs.std(0, dtype=np.float64)
-    moving = obs[:, std > 0] / std[std > 0]
-    if not moving.shape[1]:
+    moves, order = np.flatnonzero(std > 0), np.random.default_rng(0).permutation(len(obs))
+    if not len(moves):
         return False
-    shuffled = moving[np.random.default_rng(0).permutation(len(moving))]
-    apart, chance = _apart(moving, rows), _apart(shuffled, rows)  # [BACK, rows]
+    moving = lambda rows: obs[rows][:, moves] / std[moves]
+    apart, chance = _apart(moving, rows), _apart(lambda rows: moving(order[rows]), rows)  # [BACK, rows]
     step, steps = np.median(apart[0]), np.median(apart, 1)
     if step <= JUMPS * np.median(chance[0]):
         return False
@@ -151,9 +152,10 @@ def interleaved(obs: np.ndarray, episode: np.ndarray) -> bool:
     return bool(nearest or steps[1:].min() < JOINS * step)  # in any order, or each in its turn
 
 
-def _apart(obs: np.ndarray, rows: np.ndarray) -> np.ndarray:
+def _apart(obs: Callable[[np.ndarray], np.ndarray], rows: np.ndarray) -> np.ndarray:
     """How far rows are from each of those before them [BACK, rows]."""
-    return np.stack([np.sqrt(np.square(obs[rows] - obs[rows - back]).sum(1)) for back in range(1, BACK + 1)])
+    here = obs(rows)
+    return np.stack([np.sqrt(np.square(here - obs(rows - back)).sum(1)) for back in range(1, BACK + 1)])
 
 
 def refuse_interleaved(obs: np.ndarray, episode: np.ndarray, schema: Schema | None, name: str) -> None:

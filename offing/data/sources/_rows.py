@@ -10,7 +10,7 @@ import numpy as np
 from ...types import BadInput
 from ..dataset import Log
 from ..schema import QUESTION, Schema
-from . import size_of
+from . import Request, row_bytes, size_of
 from ._checked import checked
 from .arrays import actions_by_schema, from_arrays
 
@@ -39,6 +39,23 @@ class Rows(NamedTuple):
     notes: list[str]
 
 
+class Counted(NamedTuple):
+    """Episodes in the order of the file: how they are called, and how many rows each has."""
+
+    names: np.ndarray  # [E]  one name for all rows of a bag
+    lengths: np.ndarray  # [E]
+    bag: bool
+
+    @property
+    def total(self) -> int:
+        return int(self.lengths.sum())
+
+    @property
+    def in_order(self) -> bool:
+        """Whether no episode goes on after another began."""
+        return len(np.unique(self.names)) == len(self.names)
+
+
 class Chosen(NamedTuple):
     """What fits the budget: of `total` rows those `kept`, by episode number, or by row in a bag."""
 
@@ -49,18 +66,26 @@ class Chosen(NamedTuple):
     episodes: int  # of how many
 
 
-def collect(rows: Rows, schema: Schema, budget: int, seed: int) -> Log:
-    """The log in the rows: all of it, or as many whole episodes, drawn by the seed, as the budget holds."""
+def collect(rows: Rows, schema: Schema, request: Request) -> Log:
+    """The log in the rows: all of it, in memory or on disk, or as many whole episodes, drawn by the seed, as the
+    budget holds.
+    """
+    from ._large import on_disk
+
     first = next(iter(rows.read(rows.roles)), None)
     if first is None:
         raise BadInput(f"{rows.name}: the log is empty")
     kind_known = schema.discrete is not None or "n_actions" in rows.settings or "action_low" in rows.settings
     if first.columns["action"].dtype.kind in "iub" and not kind_known:
         raise BadInput(f"{rows.name}, column 'action': {QUESTION}")
-    each = _bytes(first)
+    each, budget = row_bytes(*(first.columns[role][:1].size for role in ("obs", "action"))), request.budget
     chosen, room = None, rows.most
     if rows.most * each > budget:
-        chosen = _choose(rows, budget // each, seed)
+        counted = count(rows)
+        keep = request.on_disk and counted.in_order and "final_obs" not in rows.settings
+        if keep and counted.total * each > budget:
+            return on_disk(rows, schema, counted, each, budget)
+        chosen = _choose(counted, rows.name, budget // each, request.seed)
         room = chosen.kept
         if chosen.kept == chosen.total:
             chosen = None
@@ -70,7 +95,7 @@ def collect(rows: Rows, schema: Schema, budget: int, seed: int) -> Log:
         parts = "rows" if chosen.by_row else "whole episodes"
         share = "" if chosen.by_row else f"{len(chosen.keys)} of {chosen.episodes} episodes, "
         notes.append(
-            f"larger than the budget of {size_of(budget)}: {parts} were drawn with seed {seed}, {share}"
+            f"larger than the budget of {size_of(budget)}: {parts} were drawn with seed {request.seed}, {share}"
             f"{chosen.kept} of {chosen.total} rows"
         )
     settings = {**rows.settings, **schema.settings()}
@@ -79,12 +104,6 @@ def collect(rows: Rows, schema: Schema, budget: int, seed: int) -> Log:
         settings = {**more, **settings}
     log = from_arrays({**columns, **settings}, rows.name, successors=True)
     return log._replace(notes=(*notes, *log.notes))
-
-
-def _bytes(batch: Batch) -> int:
-    """What a row takes in a Dataset: observation and action twice, reward, end and episode."""
-    wide = [batch.columns[role][:1].size for role in ("obs", "action")]
-    return 4 * (2 * sum(wide) + 3)
 
 
 def _keys(batch: Batch, counted: int, ended: bool) -> tuple[np.ndarray, int, bool]:
@@ -121,10 +140,9 @@ def _whole(batch: Batch, role: str) -> np.ndarray:
     return part
 
 
-def _choose(rows: Rows, fits: int, seed: int) -> Chosen:
-    """Whole episodes in random order until no more fit; rows, where the log has no episodes."""
+def count(rows: Rows) -> Counted:
+    """The episodes of the rows, by reading no more than what marks them."""
     roles = tuple(role for role in MARKS if role in rows.roles)
-    rng = np.random.default_rng([seed, 3])
     total, counted, ended = 0, 0, False
     values, lengths = [], []
     for batch in rows.read(roles or ("reward",)):
@@ -140,28 +158,31 @@ def _choose(rows: Rows, fits: int, seed: int) -> Chosen:
     if total == 0:
         raise BadInput(f"{rows.name}: the log is empty")
     if not roles:
+        return Counted(np.zeros(1, np.int64), np.array([total]), True)
+    names = np.concatenate(values)
+    begins = np.flatnonzero(np.r_[True, names[1:] != names[:-1]])  # one may go on from piece to piece
+    return Counted(names[begins], np.add.reduceat(np.concatenate(lengths), begins), False)
+
+
+def _choose(counted: Counted, name: str, fits: int, seed: int) -> Chosen:
+    """Whole episodes in random order until no more fit; rows, where the log has no episodes."""
+    rng, total = np.random.default_rng([seed, 3]), counted.total
+    if counted.bag:
         few = total > 4 * fits  # then drawing twice is rare, and a permutation of all would be dear
         kept = np.unique(rng.integers(0, total, fits)) if few else np.sort(rng.permutation(total)[:fits])
         return Chosen(kept, True, len(kept), total, 0)
-    names, where = np.unique(np.concatenate(values), return_inverse=True)
-    sizes = np.bincount(where, np.concatenate(lengths)).astype(np.int64)
+    names, where = np.unique(counted.names, return_inverse=True)
+    sizes = np.bincount(where, counted.lengths).astype(np.int64)
     order = rng.permutation(len(names))
     taken = order[np.cumsum(sizes[order]) <= fits]
     if len(taken) == 0:
-        raise BadInput(f"{rows.name}: not even one episode fits the budget, which holds {fits} rows; raise it")
+        raise BadInput(f"{name}: not even one episode fits the budget, which holds {fits} rows; raise it")
     return Chosen(np.sort(names[taken]), False, int(sizes[taken].sum()), total, len(names))
 
 
 def _fill(rows: Rows, first: Batch, room: int, chosen: Chosen | None) -> dict[str, np.ndarray]:
     """The columns of the rows that are kept, made once at their full length and filled piece by piece."""
-    columns: dict[str, np.ndarray] = {}
-    for role, part in first.columns.items():
-        if part.dtype.kind not in "fiub":
-            raise BadInput(f"{first.name}, column '{role}': holds {part.dtype}, not numbers")
-        kind = np.int64 if role in WHOLE else np.float32
-        columns[role] = np.empty(
-            (room, *(() if role in WHOLE else part.shape[1:])), kind
-        )  # untouched pages cost nothing
+    columns = empty(first, room)
     filled, seen, counted, ended = 0, 0, 0, False
     for batch in rows.read(rows.roles):
         size = len(batch.columns["reward"])
@@ -178,16 +199,32 @@ def _fill(rows: Rows, first: Batch, room: int, chosen: Chosen | None) -> dict[st
         if filled + taken > room:
             raise BadInput(f"{rows.name}: damaged; it holds more rows than it claims")
         for role, target in columns.items():
-            part = _whole(batch, role) if role in WHOLE else batch.columns[role]
-            if part.shape[1:] != target.shape[1:] or len(part) != size:
-                raise BadInput(
-                    f"{batch.name}, column '{role}', row {batch.first}: shape {part.shape} where "
-                    f"{(size, *target.shape[1:])} was expected"
-                )
-            if role not in WHOLE:
-                checked(part, role, batch.name, batch.first)
-            target[filled : filled + taken] = part[keep]
+            target[filled : filled + taken] = part_of(batch, role, target.shape[1:])[keep]
         filled += taken
     for target in columns.values():
         target.resize((filled, *target.shape[1:]), refcheck=False)  # gives back what was not needed
     return columns
+
+
+def empty(first: Batch, room: int) -> dict[str, np.ndarray]:
+    """Columns for so many rows like those of the first batch; untouched pages cost nothing."""
+    columns: dict[str, np.ndarray] = {}
+    for role, part in first.columns.items():
+        if part.dtype.kind not in "fiub":
+            raise BadInput(f"{first.name}, column '{role}': holds {part.dtype}, not numbers")
+        whole = role in WHOLE
+        columns[role] = np.empty((room, *(() if whole else part.shape[1:])), np.int64 if whole else np.float32)
+    return columns
+
+
+def part_of(batch: Batch, role: str, shape: tuple[int, ...]) -> np.ndarray:
+    """A batch's column, checked: numbers of that shape a row."""
+    part, size = _whole(batch, role) if role in WHOLE else batch.columns[role], len(batch.columns["reward"])
+    if part.shape[1:] != shape or len(part) != size:
+        raise BadInput(
+            f"{batch.name}, column '{role}', row {batch.first}: shape {part.shape} where "
+            f"{(size, *shape)} was expected"
+        )
+    if role not in WHOLE:
+        checked(part, role, batch.name, batch.first)
+    return part

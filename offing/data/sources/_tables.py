@@ -106,7 +106,7 @@ def read_parts(parts: Sequence[Part], request: Request) -> Log:
 
     notes = [*parts[0].notes, *notes]
     rows = Rows(name, whole.roles, read, min(MOST, sum(part.most for part in parts)), {}, notes)
-    log = collect(rows, whole, request.budget, request.seed)
+    log = collect(rows, whole, request)
     used = {*whole.names("obs"), *whole.names("action")}
     others = [column for column in kinds if column not in used]
     width = log.data.steps.obs.shape[1]

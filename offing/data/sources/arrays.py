@@ -119,9 +119,15 @@ def from_arrays(
     row, and at the end of an episode from what like rows led to.
     `unknown` [N] marks rows, in order, whose next observation is not known although one is given.
     """
-    renames: list[str] = []
     if schema is not None and schema.shapes:
         return _shaped(given, name, schema)
+    log = read_arrays(given, name, schema, successors)
+    return log._replace(fingerprint=fingerprint(log.data, log.task, log.logp))
+
+
+def read_arrays(given: Mapping[str, object], name: str, schema: Schema | None, successors: bool) -> Log:
+    """The same, of plain columns and without its fingerprint, which takes a while."""
+    renames: list[str] = []
     if schema is not None:
         given, renames = renamed(given, schema, name)
     columns, notes = _named(given, name)
@@ -146,12 +152,12 @@ def from_arrays(
         notes.append(f"horizon not given: {horizon}, the longest logged episode")
     obs, action, reward = rows.obs, rows.action, rows.reward
     starts = _starts(columns, obs, episode, name, notes)
-    notes += [f"column '{column}'{where}: constant" for column, where in _constant(obs, action, reward)]
+    notes += constant(obs, action, reward)
     done = rows.terminated.astype(np.float32)
     steps = Transition(obs, action, reward, next_obs, _next_actions(action, episode), done)
     data, task = Dataset(steps, starts, episode, np.asarray(len(obs), np.int32)), Task(horizon, discount, space)
     columns_of = plain_columns(obs.shape[1], space)
-    return Log(data, task, name, tuple(notes), fingerprint(data, task, rows.logp), rows.logp, columns_of)
+    return Log(data, task, name, tuple(notes), "", rows.logp, columns_of)
 
 
 def _ordered(
@@ -281,10 +287,12 @@ def _starts(
     return obs[np.r_[True, episode[1:] != episode[:-1]]]
 
 
-def _constant(obs: np.ndarray, action: np.ndarray, reward: np.ndarray) -> list[tuple[str, str]]:
-    constant = [("obs", f"[{i}]") for i in np.flatnonzero(np.ptp(obs, axis=0) == 0)]
-    constant += [("action", f"[{i}]") for i in np.flatnonzero(np.ptp(action, axis=0) == 0)]
-    return constant + ([("reward", "")] if np.ptp(reward) == 0 else [])
+def constant(obs: np.ndarray, action: np.ndarray, reward: np.ndarray) -> list[str]:
+    """A note for every column that never changes."""
+    places = [("obs", f"[{i}]") for i in np.flatnonzero(np.ptp(obs, axis=0) == 0)]
+    places += [("action", f"[{i}]") for i in np.flatnonzero(np.ptp(action, axis=0) == 0)]
+    places += [("reward", "")] if np.ptp(reward) == 0 else []
+    return [f"column '{column}'{where}: constant" for column, where in places]
 
 
 def _columns(request: Request) -> dict[str, np.ndarray]:

@@ -19,11 +19,11 @@ from .arrays import SETTINGS
 SMALL = 2**20  # numbers in a setting, at most
 
 
-def read_hdf5(path: Path, schema: Schema, budget: int, seed: int) -> Log:
+def read_hdf5(path: Path, schema: Schema, request: Request) -> Log:
     """The log in an HDF5 file; groups beside its columns, such as `infos`, are not used."""
     try:
         with h5py.File(path, "r") as file:
-            return collect(_rows(file, path, schema), schema, budget, seed)
+            return collect(_rows(file, path, schema), schema, request)
     except BadInput:
         raise
     except (FileNotFoundError, PermissionError, IsADirectoryError) as error:
@@ -142,7 +142,7 @@ def _piece(columns: dict[str, h5py.Dataset], names: tuple[str, ...], first: int,
 def _load(request: Request) -> Log:
     if len(request.paths) > 1:
         raise BadInput(f"{request.name}: {len(request.paths)} HDF5 files in one folder; give one of them")
-    return read_hdf5(request.paths[0], request.schema or Schema(), request.budget, request.seed)
+    return read_hdf5(request.paths[0], request.schema or Schema(), request)
 
 
 source = Source(

@@ -37,10 +37,10 @@ def folder_of(name: str, root: Path | None) -> Path:
     raise BadInput(f"minari:{name}: no such dataset, neither as a folder nor in {root}; download it first")
 
 
-def read_minari(folder: Path, name: str, schema: Schema, budget: int, seed: int) -> Log:
+def read_minari(folder: Path, name: str, schema: Schema, request: Request) -> Log:
     """The log in a dataset's folder. Spaces come from its metadata, and its horizon if the environment had one."""
     try:
-        return collect(_rows(folder, name, schema), schema, budget, seed)
+        return collect(_rows(folder, name, schema), schema, request)
     except BadInput:
         raise
     except Exception as error:  # a damaged file may fail in any of a dozen ways
@@ -290,7 +290,7 @@ def _load(request: Request) -> Log:
     else:
         (base,) = request.paths
         folder = base if (base / "metadata.json").is_file() else base / "data"
-    return read_minari(folder, request.name, schema, request.budget, request.seed)
+    return read_minari(folder, request.name, schema, request)
 
 
 source = Source(
