@@ -26,7 +26,10 @@ PIECE = 2**20  # rows that are shaped together
 
 
 def on_disk(rows: Rows, schema: Schema, counted: Counted, each: int, budget: int) -> Log:
-    """The log in the rows, whole, as it would be in memory, to the fingerprint; `each` are the bytes of a row."""
+    """The log in the rows, whole, as it would be in memory, to the fingerprint; `each` are the bytes of a row.
+
+    Only where last steps led that were not logged (`successors`) is taken from rows of the same piece.
+    """
     _refuse_no_room(rows.name, counted, each, budget)
     notes, settings = list(rows.notes), {**rows.settings, **schema.settings()}
     if schema.discrete and "n_actions" not in settings:

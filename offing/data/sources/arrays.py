@@ -121,11 +121,17 @@ def from_arrays(
     """
     if schema is not None and schema.shapes:
         return _shaped(given, name, schema)
-    log = read_arrays(given, name, schema, successors)
+    log = read_arrays(given, name, schema, successors, unknown)
     return log._replace(fingerprint=fingerprint(log.data, log.task, log.logp))
 
 
-def read_arrays(given: Mapping[str, object], name: str, schema: Schema | None, successors: bool) -> Log:
+def read_arrays(
+    given: Mapping[str, object],
+    name: str,
+    schema: Schema | None,
+    successors: bool,
+    unknown: np.ndarray | None = None,
+) -> Log:
     """The same, of plain columns and without its fingerprint, which takes a while."""
     renames: list[str] = []
     if schema is not None:
