@@ -83,17 +83,21 @@ def compiled(function: Callable[P, R], **static: Unpack[Static]) -> Compiled[P, 
     return Compiled(function, **static)
 
 
+Options = tuple[tuple[str, bool | int], ...]
+
+
 @cache
-def options(backend: str) -> tuple[tuple[str, bool | int], ...]:
+def options(backend: str) -> Options:
     """The compiler's options for a backend, as far as this version of XLA knows them and XLA_FLAGS leaves them."""
     mine = {name: value for name, value in ON_CPU.items() if backend == "cpu"}
     own = os.environ.get("XLA_FLAGS", "")
-    return tuple((name, value) for name, value in mine.items() if name not in own and _known(name, value))
+    wanted = tuple((name, value) for name, value in mine.items() if name not in own)
+    return wanted if not wanted or _known(wanted) else tuple(each for each in wanted if _known((each,)))
 
 
-def _known(name: str, value: bool | int) -> bool:
+def _known(wanted: Options) -> bool:
     try:
-        jax.jit(lambda x: x + 1, compiler_options={name: value}).lower(0.0).compile()
+        jax.jit(lambda x: x + 1, compiler_options=dict(wanted)).lower(0.0).compile()
     except jax.errors.JaxRuntimeError:
         return False
     return True

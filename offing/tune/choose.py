@@ -84,7 +84,7 @@ def choose_posterior(
     held, others = take(data, parts.held), learned_elsewhere(data, parts)
     named = tuple(column for column, outside in enumerate(log.columns.exogenous) if outside)
     prepared = model.prepare(data, task._replace(exogenous=named))
-    fitter = Fitter(key, data, model, prepared)
+    fitter = Fitter(key, data, model, prepared, {})
     settings = narrow(fitter, parts, settings, run)
     fitted = fitter("fit", parts, settings, run)
     worlds = [model.posterior(f, h, prepared, data, task) for f, h in zip(fitted, settings, strict=True)]
@@ -185,9 +185,14 @@ class Fitter(NamedTuple):
     data: Dataset
     model: WorldModel
     prepared: Prepared
+    known: dict[Any, Fitted] | None = None  # parts that are fitted already, to the same rows
 
     def __call__(self, what: str, parts: Split, settings: Sequence[Any], run: Run) -> list[Fitted]:
-        """Every setting fitted to the folds of `parts`. What a fit does not read stays off the device."""
+        """Every setting fitted to the folds of `parts`. What a fit does not read stays off the device.
+
+        Where settings run in parts, one that was fitted before is not fitted again: the probe of a rate is the
+        first part of the setting that it was asked for.
+        """
         data = self.data
         worlds = max(s.folds * getattr(s, "members", 1) for s in settings)
         each = worlds * len(data.episode) * (data.steps.obs.shape[1] + 2) * 12
@@ -196,9 +201,12 @@ class Fitter(NamedTuple):
         model = self.model
         alone = lambda setting: [setting]  # elsewhere settings run abreast
         apart = [(alone if model.parts is None or memory() else model.parts)(setting) for setting in settings]
-        every = [part for parts in apart for part in parts]
-        fitted = iter(sweep(what, program(model, self.prepared.shape), every, *args, bytes_each=each, run=run))
-        ours = [[next(fitted) for _ in parts] for parts in apart]
+        done: dict[Any, Fitted] = {} if self.known is None else self.known
+        every = list(dict.fromkeys(part for parts in apart for part in parts if part not in done))
+        if every:
+            fitted = sweep(what, program(model, self.prepared.shape), every, *args, bytes_each=each, run=run)
+            done.update(zip(every, fitted, strict=True))
+        ours = [[done[part] for part in parts] for parts in apart]
         return [
             one[0] if model.join is None else model.join(setting, one)
             for setting, one in zip(settings, ours, strict=True)

@@ -58,6 +58,7 @@ class Engine(NamedTuple):
     # (settings, bytes of each, most a device should take) -> settings in a chunk; None: as for one device here
     width: Callable[[int, int, int], int] | None = None
     session: Callable[[], AbstractContextManager[Any]] = nullcontext  # several sweeps may share one
+    ahead: Callable[[Work, Groups, tuple[Any, ...]], None] | None = None  # makes programs that are needed later
 
 
 def memory() -> int:
@@ -69,6 +70,11 @@ def memory() -> int:
 def cores() -> int:
     """CPU cores that this process may use, which on a shared machine are fewer than there are."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def side_by_side() -> int:
+    """How many programs run at once: on a CPU one on every core, elsewhere one."""
+    return cores() if jax.default_backend() == "cpu" else 1
 
 
 def widest(count: int, bytes_each: int = 0) -> int:
@@ -112,18 +118,38 @@ def first_first(groups: Groups) -> list[Chunk]:
 
 
 def _run_here(work: Work, groups: Groups, args: tuple[Any, ...]) -> Coming:
-    """On a CPU as many chunks side by side as there are cores, elsewhere one after the other."""
-    work_on = program(work, len(args))  # here, since threads that ask a cold cache at once each make their own
-    one = lambda chunk: (chunk, chunk.leaves(work_on(chunk.stacked, *args)))
-    order = first_first(groups)
-    workers = cores() if jax.default_backend() == "cpu" else 1
-    with ThreadPoolExecutor(workers) as pool:
-        for batch in (order[: len(groups)], order[len(groups) :]):  # the first compile; the rest find it done
-            yield from _gather([pool.submit(one, chunk) for chunk in batch])
+    """On a CPU as many chunks side by side as there are cores, elsewhere one after the other.
+
+    Programs are compiled side by side everywhere, and a chunk begins once its own is there.
+    """
+    work_on = program(work, len(args))
+    make = lambda group: work_on.lower(group[0].stacked, *args).compile()
+
+    def one(chunk: Chunk, made: Future[object]) -> Done:
+        made.result()
+        return chunk, chunk.leaves(work_on(chunk.stacked, *args))
+
+    with ThreadPoolExecutor(cores()) as makers, ThreadPoolExecutor(side_by_side()) as pool:
+        made = {chunk.index: task for group in groups for task in [makers.submit(make, group)] for chunk in group}
+        tasks = [pool.submit(one, chunk, made[chunk.index]) for chunk in first_first(groups)]
+        try:
+            for batch in (tasks[: len(groups)], tasks[len(groups) :]):  # what is first is given first
+                yield from _gather(batch, tasks)
+        finally:
+            _stop([*made.values(), *tasks])
 
 
-def _gather(tasks: Sequence[Future[Done]]) -> Coming:
-    """Results as they come. After a failure nothing new begins; what runs is still given; then it is raised."""
+def _ahead_here(work: Work, groups: Groups, args: tuple[Any, ...]) -> None:
+    """Compiles what these chunks will need."""
+    work_on = program(work, len(args))
+    for group in groups:
+        work_on.lower(group[0].stacked, *args).compile()
+
+
+def _gather(tasks: Sequence[Future[Done]], others: Sequence[Future[Done]] = ()) -> Coming:
+    """Results as they come. After a failure nothing new begins, of `others` neither; what runs is still given, and
+    then it is raised.
+    """
     failure: Exception | None = None
     try:
         for task in as_completed(tasks):
@@ -135,14 +161,14 @@ def _gather(tasks: Sequence[Future[Done]]) -> Coming:
                 raise error
             elif failure is None:
                 failure = error
-                _stop(tasks)
+                _stop([*tasks, *others])
     finally:
         _stop(tasks)
     if failure is not None:
         raise failure
 
 
-def _stop(tasks: Sequence[Future[Done]]) -> None:
+def _stop(tasks: Sequence[Future[object]]) -> None:
     for task in tasks:
         task.cancel()
 
@@ -177,7 +203,7 @@ def _width_over_devices(count: int, bytes_each: int, most: int) -> int:
 # ---- which
 
 
-here = Engine("here", _run_here)
+here = Engine("here", _run_here, ahead=_ahead_here)
 devices = Engine("devices", _over_devices, _width_over_devices)
 NAMES = ("here", "devices", "ray")
 

@@ -9,6 +9,7 @@ The posterior's estimates come first and are kept. All else is added to them, an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import jax
@@ -33,7 +34,7 @@ from ..value.left_out import LeftOut, attempt
 from .backtested import backtested
 from .candidates import pad_starts
 from .choose import PosteriorChoice, choose_posterior, refit
-from .judge import Jury, in_worlds, judge_all
+from .judge import Jury, in_worlds, judge_all, tables
 from .more_data import MoreData, more_data
 from .plans import EVALUATION, EvaluationPlan
 from .run import ALONE, Run
@@ -88,15 +89,21 @@ def evaluate(
     worlds = refit(k1, log, choice, run)
     ours = in_worlds(k2, log, policies, pad_starts(worlds), choice.pil, copies, sampled, run)
     run.tell("judge", 0, len(methods))
-    jury = judge_all(k2, log, policies, methods, plan.scale, sampled, plan.forget, run)
-    for name in dict.fromkeys(plan.judges):
-        others = Others(log, name, seed, plan.scale, copies, sampled)
-        _add(jury, name, attempt(lambda o=others: by_other_worlds(k1, k2, o, policies, run)))
-    tested = attempt(lambda: backtested(k3, log, choice, worlds, plan.level))
-    ours = {name: _checked(estimate, tested, choice.pil) for name, estimate in ours.items()}
-    now = {name: _return(estimate) for name, estimate in ours.items()}
-    far = attempt(lambda: _horizon(k4, log, choice))
-    more = attempt(lambda: more_data(k5, log, choice, policies, now, plan, seed, run))
+    in_log = tables(policies, log)  # nobody's function is called by two threads
+    with ThreadPoolExecutor(1) as beside:  # estimators read the log alone
+        judging = beside.submit(judge_all, k2, log, in_log, methods, plan.scale, sampled, plan.forget, run)
+        others = {name: Others(log, name, seed, plan.scale, copies, sampled) for name in plan.judges}
+        theirs = {
+            name: attempt(lambda o=o: by_other_worlds(k1, k2, o, policies, run)) for name, o in others.items()
+        }
+        tested = attempt(lambda: backtested(k3, log, choice, worlds, plan.level))
+        ours = {name: _checked(estimate, tested, choice.pil) for name, estimate in ours.items()}
+        now = {name: _return(each) for name, each in ours.items()}
+        far = attempt(lambda: _horizon(k4, log, choice))
+        more = attempt(lambda: more_data(k5, log, choice, policies, now, plan, seed, run))
+        jury = judging.result()
+    for name, each in theirs.items():
+        _add(jury, name, each)
     return Assessment(
         estimates={name: {PREDICTIVE: ours[name], **jury.estimates[name]} for name in policies},
         left_out=jury.left_out,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -17,8 +18,9 @@ from ..value.estimate import Estimate, ValueEstimate
 from ..value.estimators import PREDICTIVE
 from ..value.left_out import LeftOut, attempt
 from ..value.many import predictive_all
-from ..value.pool import alone, memoryless, remembers
+from ..value.pool import alone, memoryless, on_log, remembers
 from ..value.predictive import Predictive
+from .engine import side_by_side
 from .run import ALONE, Run
 
 OTHERS = ("returns", "bounds", "errors", "folds")  # no plain numbers; errors are added after what is kept
@@ -70,24 +72,38 @@ def judge_all(
     """Every policy by every estimator; with `forget`, those that judge no memory empty it before every step.
 
     An estimator that fails is left out with its reason. Where it fails for what one policy does, the others are
-    judged without that one.
+    judged without that one. Functions that only the host can call are called once for all estimators, which on a
+    CPU work side by side.
     """
     jury = Jury({name: {} for name in policies}, {name: {} for name in policies})
-    for number, method in enumerate(methods):
-        needs_none = estimators.get(method).memoryless
-        others = {name for name, policy in policies.items() if needs_none and remembers(policy)}
-        able = {name: memoryless(p) if name in others else p for name, p in policies.items()}
-        for name in others if not forget else ():
-            jury.left_out[name][method] = LeftOut(REMEMBERS)
-            del able[name]
-        for name, estimate in _by(key, log, able, method, scale, sampled, run).items():
-            if isinstance(estimate, LeftOut):
-                jury.left_out[name][method] = estimate
-                continue
-            notes = (FORGOTTEN, *estimate.notes) if name in others else estimate.notes
-            jury.estimates[name][method] = estimate._replace(notes=notes)
-        run.tell("judge", number + 1, len(methods))
+    lasting = {name for name, policy in policies.items() if remembers(policy)}
+    whole = tables(policies, log)
+    emptied = tables({name: memoryless(policies[name]) for name in lasting}, log) if forget else {}
+    brief = {name: policy for name, policy in whole.items() if name not in lasting} | emptied
+
+    def ask(method: str) -> dict[str, Estimate | LeftOut]:
+        able = brief if estimators.get(method).memoryless else whole
+        able = {name: able[name] for name in policies if name in able}
+        missing = dict.fromkeys(set(policies) - set(able), LeftOut(REMEMBERS))
+        return missing | _by(key, log, able, method, scale, sampled, run)
+
+    with ThreadPoolExecutor(side_by_side()) as pool:
+        for number, (method, each) in enumerate(zip(methods, pool.map(ask, methods), strict=True)):
+            for name, estimate in each.items():
+                if isinstance(estimate, LeftOut):
+                    jury.left_out[name][method] = estimate
+                    continue
+                other = name in lasting and estimators.get(method).memoryless
+                notes = (FORGOTTEN, *estimate.notes) if other else estimate.notes
+                jury.estimates[name][method] = estimate._replace(notes=notes)
+            run.tell("judge", number + 1, len(methods))
     return jury
+
+
+def tables(policies: Mapping[str, Policy], log: Log) -> dict[str, Policy]:
+    """Foreign policies as tables of what they do in the log; one that fails at it stays as it is."""
+    made = {name: attempt(lambda p=policy: on_log(p, log.data, log.task)) for name, policy in policies.items()}
+    return {name: policies[name] if isinstance(each, LeftOut) else each for name, each in made.items()}
 
 
 def _by(

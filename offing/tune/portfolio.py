@@ -8,8 +8,10 @@ played in the same ones, and worlds of the first fold have been seen by some.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 import jax
@@ -23,11 +25,12 @@ from ..pil import PIL
 from ..planner import Planned, clone, plan, rppo, train, turns
 from ..posterior.walk import lost_beyond
 from ..types import Array, BadInput, Box, Dataset, Discrete, Key, Planner, Policy, Posterior
-from ..value.predictive import TOGETHER, Past, estimates, known_of, played, rollouts
+from ..value.predictive import TOGETHER, Known, Past, estimates, known_of, played, rollouts
 from .candidates import GLANCES, ROUNDS, PolicyChoice, pad_starts
+from .engine import side_by_side
 from .field import Candidate, decide, distance, tail_of
 from .run import ALONE, Run
-from .sweep import sweep
+from .sweep import Sweep, ahead, sweep, sweeps
 
 ALWAYS = "bc"  # nothing worse than a clone of the behaviour is handed over where that can be seen
 JUDGED = TOGETHER  # episodes in every world that candidates are compared by
@@ -101,23 +104,38 @@ def choose_candidate(
     tried: Portfolio,
     loss: PIL | None = None,
     run: Run = ALONE,
-    past: Past | None = None,
+    past: Past | Callable[[], Past] | None = None,
 ) -> PolicyChoice:
-    """Every candidate planned and judged, and the one chosen that earns most where it earns least."""
+    """Every candidate planned and judged, and the one chosen that earns most where it earns least.
+
+    `past` may be what waits for it: nothing is judged before all planners that learn from rows are trained.
+    """
     k1, k2 = jax.random.split(key)
     own, held = pad_starts(worlds.fold(0)), pad_starts(worlds.fold(1))
     data = log.data._replace(starts=np.zeros((0, 1)))
     args = jax.device_put((k1, data, own, held))
-    jury = Jury(k2, log, own, held, loss, past)
+    ready = _compile_plans(tried, args, held, run)
+    imagines = lambda planner: _imagining(planner) if planner.imagines else _learning(planner)
+    parts = [(planner, tuple(settings)) for planner, settings in tried.plain]
+    parts += [(clone.planner, tried.clones)] if tried.clones else []
+    trained = sweeps([Sweep(p.name, imagines(p), settings) for p, settings in parts], *args, run=run)
+    jury = Jury(k2, log, own, held, loss, past() if callable(past) else past)
     candidates: list[Candidate] = []
-    for planner, settings in tried.plain:
-        program = _imagining(planner) if planner.imagines else _learning(planner)
-        planned = sweep(planner.name, program, settings, *args, run=run)
+    for (planner, settings), planned in zip(parts, trained, strict=True):
         candidates += judged(jury, planner, settings, planned, run)
-    cloned = sweep("clone", _learning(clone.planner), tried.clones, *args, run=run) if tried.clones else []
-    candidates += judged(jury, clone.planner, tried.clones, cloned, run)
+    ready()
+    cloned = trained[-1] if tried.clones else []
     candidates += _plans(jury, tried, cloned, args, run)
     return _choice(candidates)
+
+
+def _compile_plans(tried: Portfolio, args: tuple[Any, ...], held: Posterior, run: Run) -> Callable[[], object]:
+    """Begins to compile the programs of plans, while what they begin at is trained; call what it gives to wait."""
+    width = held.starts.shape[1]
+    blank = lambda setting: clone.planner.blank(setting, width, held.task).params[0]
+    guides = {(setting.core, setting.width): blank(setting) for setting in tried.clones}
+    entries = [Entry(setting, guides.get((setting.core, setting.width), ())) for setting in tried.plans]
+    return ahead("plan", _guided, entries, *args, run=run)
 
 
 def _plans(
@@ -161,20 +179,32 @@ def judged(
     jury: Jury, planner: Planner, settings: Sequence[Any], planned: Sequence[Planned], run: Run = ALONE
 ) -> list[Candidate]:
     """What each setting came to, played in held-out worlds with the same chances as all other candidates."""
-    candidates, data = [], jury.log.data
-    known = known_of(data, jury.log.task, jury.loss, jury.past)
-    for setting, one in zip(settings, planned, strict=True):
-        blank = planner.blank(setting, data.steps.obs.shape[1], jury.held.task)
-        policy = replace(blank, params=jax.tree.map(np.asarray, one.params))
-        outside = played(jury.key, policy, jury.held, JUDGED)[0]
-        inside = played(jury.key, policy, jury.own, JUDGED)[0] if planner.imagines else None
-        promise = estimates(outside, inside, jury.held, known)[1]
-        name = planner.label(setting) if planner.label else planner.name
-        far = distance(policy, data, jury.log.task)
-        rounds = _run(one) if planner.imagines else None
-        candidates.append(Candidate(name, planner.name, setting, policy, promise, far, rounds))
-        run.tell(f"judge {planner.name}", len(candidates), len(settings))
+    known = known_of(jury.log.data, jury.log.task, jury.loss, jury.past)
+
+    def one(place: int) -> Candidate:
+        return _judged(jury, planner, settings[place], planned[place], known)
+
+    candidates: list[Candidate] = []
+    with ThreadPoolExecutor(side_by_side()) as pool:
+        first = [one(0)] if planned else []  # which compiles for all
+        for candidate in chain(first, pool.map(one, range(1, len(planned)))):
+            candidates.append(candidate)
+            run.tell(f"judge {planner.name}", len(candidates), len(settings))
     return candidates
+
+
+def _judged(jury: Jury, planner: Planner, setting: Any, one: Planned, known: Known) -> Candidate:
+    """One candidate, played in the worlds that judge it."""
+    data = jury.log.data
+    blank = planner.blank(setting, data.steps.obs.shape[1], jury.held.task)
+    policy = replace(blank, params=jax.tree.map(np.asarray, one.params))
+    outside = played(jury.key, policy, jury.held, JUDGED)[0]
+    inside = played(jury.key, policy, jury.own, JUDGED)[0] if planner.imagines else None
+    promise = estimates(outside, inside, jury.held, known)[1]
+    name = planner.label(setting) if planner.label else planner.name
+    far = distance(policy, data, jury.log.task)
+    rounds = _run(one) if planner.imagines else None
+    return Candidate(name, planner.name, setting, policy, promise, far, rounds)
 
 
 def _run(planned: Planned) -> Planned:

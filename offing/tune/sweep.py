@@ -8,13 +8,16 @@ to the cache by itself, so that a killed sweep goes on where it was, on any engi
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 
 from ..hypers import groups, stack
-from .engine import Chunk, widest
+from .engine import Chunk, Work, widest
 from .engine import program as _program
 from .run import ALONE, Run
 
@@ -22,7 +25,7 @@ WIDEST = 18  # settings under one vmap: beyond this an H200 gains little, and co
 
 
 def chunks(
-    settings: Sequence[Any],
+    settings: Sequence[object],
     bytes_each: int = 0,
     most: int = WIDEST,
     width: Callable[[int, int, int], int] | None = None,
@@ -44,40 +47,101 @@ def chunks(
     return by_group
 
 
+class Sweep(NamedTuple):
+    """One of several sweeps that run side by side: its name, its function and its settings."""
+
+    what: str
+    work: Work
+    settings: Sequence[object]
+
+
+@partial(jax.tree_util.register_dataclass, data_fields=["setting"], meta_fields=["work"])
+@dataclass(frozen=True)
+class _Job:
+    """A setting and what is to be done with it; the latter is structure, so that parts never share a chunk."""
+
+    setting: object
+    work: Work
+
+
+def _perform(job: _Job, *args: object) -> object:
+    return job.work(job.setting, *args)
+
+
 def sweep(
     what: str,
-    work: Callable[..., Any],
-    settings: Sequence[Any],
-    *args: Any,
+    work: Work,
+    settings: Sequence[object],
+    *args: object,
     bytes_each: int = 0,
     most: int = WIDEST,
     run: Run = ALONE,
 ) -> list[Any]:
     """`work(setting, *args)` for every setting, as numpy; each static group is compiled once."""
-    run.tell(what, 0, len(settings))
+    return _swept([Sweep(what, work, settings)], work, settings, args, run, (bytes_each, most))
+
+
+def sweeps(parts: Sequence[Sweep], *args: object, run: Run = ALONE) -> list[list[Any]]:
+    """Several sweeps over the same arguments at once: none waits for another's program to be compiled."""
+    jobs = [_Job(setting, part.work) for part in parts for setting in part.settings]
+    results = iter(_swept(parts, _perform, jobs, args, run, (0, WIDEST)))
+    return [[next(results) for _ in part.settings] for part in parts]
+
+
+def ahead(
+    what: str, work: Work, settings: Sequence[object], *args: object, run: Run = ALONE
+) -> Callable[[], object]:
+    """Begins to compile what that sweep will need, if anything; call what it gives to wait for that.
+
+    A failure is not this one's to report: the sweep meets it again.
+    """
+    make = run.engine.ahead
+    left = [i for i in range(len(settings)) if run.get(f"{what}-{i}-1") is None]
+    if make is None or not left:
+        return lambda: None
+    beside = ThreadPoolExecutor(1)
+    coming = beside.submit(make, work, chunks(settings, width=run.engine.width, left=left), args)
+    beside.shutdown(wait=False)
+    return coming.exception
+
+
+def _swept(
+    parts: Sequence[Sweep],
+    work: Work,
+    settings: Sequence[object],
+    args: tuple[object, ...],
+    run: Run,
+    limits: tuple[int, int],
+) -> list[Any]:
+    """The results of all settings, those of the first part first; each part reports its own progress."""
+    owner = [(part, i) for part in parts for i in range(len(part.settings))]
+    finished = dict.fromkeys((part.what for part in parts), 0)
+    for part in parts:
+        run.tell(part.what, 0, len(part.settings))
     shapes = _shapes(work, settings, args)
-    results = [_recall(run, f"{what}-{i}-1", shape) for i, shape in enumerate(shapes)]
+    results = [_recall(run, f"{part.what}-{i}-1", shape) for (part, i), shape in zip(owner, shapes, strict=True)]
     left = {i for i, result in enumerate(results) if result is None}
-    finished = len(settings) - len(left)
-    if finished:
-        run.tell(what, finished, len(settings))
+    for place, (part, _) in enumerate(owner):
+        finished[part.what] += place not in left
+    for part in parts if len(left) < len(results) else ():
+        run.tell(part.what, finished[part.what], len(part.settings))
     if not left:
         return results
     with run.engine.session():
-        grouped = chunks(settings, bytes_each, most, run.engine.width, left)
+        grouped = chunks(settings, *limits, run.engine.width, left)
         with closing(run.engine.run(work, grouped, args)) as coming:
             for chunk, leaves in coming:
+                part = owner[chunk.index[0]][0]
                 for place, i in enumerate(chunk.index):
-                    results[i] = jax.tree.unflatten(
-                        jax.tree.structure(shapes[i]), [leaf[place] for leaf in leaves]
-                    )
-                    run.put(f"{what}-{i}-1", [leaf[place : place + 1] for leaf in leaves])
-                finished += len(chunk.index)
-                run.tell(what, finished, len(settings))
+                    each = [leaf[place] for leaf in leaves]
+                    results[i] = jax.tree.unflatten(jax.tree.structure(shapes[i]), each)
+                    run.put(f"{part.what}-{owner[i][1]}-1", [leaf[place : place + 1] for leaf in leaves])
+                finished[part.what] += len(chunk.index)
+                run.tell(part.what, finished[part.what], len(part.settings))
     return results
 
 
-def _shapes(work: Callable[..., Any], settings: Sequence[Any], args: tuple[Any, ...]) -> list[Any]:
+def _shapes(work: Work, settings: Sequence[object], args: tuple[object, ...]) -> list[Any]:
     """The shape of every setting's result: a tree of [1, ...]. Chunks of one setting share this trace."""
     shapes: list[Any] = [None] * len(settings)
     for group in groups(settings):
@@ -87,7 +151,7 @@ def _shapes(work: Callable[..., Any], settings: Sequence[Any], args: tuple[Any, 
     return shapes
 
 
-def _recall(run: Run, name: str, shape: Any) -> Any:
+def _recall(run: Run, name: str, shape: object) -> object:
     """A result from the cache, or None if there is none of that shape."""
     leaves = run.get(name)
     if leaves is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import jax
@@ -83,12 +84,15 @@ def planned(
     k1, k2 = jax.random.split(key)
     own, held = worlds.fold(0), worlds.fold(1)
     several = isinstance(plans, Portfolio)  # the paper's own system promises the bare median
-    past, unchecked = checked(jax.random.fold_in(key, 3), log, posterior, worlds, correct=several)
+    with ThreadPoolExecutor(1) as beside:  # promises are checked while planners train
+        check = beside.submit(checked, jax.random.fold_in(key, 3), log, posterior, worlds, correct=several)
+        if isinstance(plans, Portfolio):
+            past_of = lambda: check.result()[0]
+            policy = choose_candidate(k1, log, worlds, plans, posterior.pil, run, past_of)
+        else:
+            policy = choose_policy(k1, rppo.planner, plans, log.data, own, held, "rppo", run)
+        past, unchecked = check.result()
     run.tell("check", 1, 1)
-    if isinstance(plans, Portfolio):
-        policy = choose_candidate(k1, log, worlds, plans, posterior.pil, run, past)
-    else:
-        policy = choose_policy(k1, rppo.planner, plans, log.data, own, held, "rppo", run)
     imagined = planners.get(policy.planner).imagines
     predicted = predictive(
         k2,

@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..compiling import compiled
 from ..data.dataset import laid_out
 from ..types import Array, Dataset, Key, Memory, Policy, Seen, Task
 from ._foreign import is_foreign, on_host
@@ -61,7 +62,7 @@ def mixed(h: Array) -> Array:
     return h ^ (h >> 16)
 
 
-@jax.jit
+@compiled
 def chained(before: Array, obs: Array) -> Array:
     """Hash [..., 2] of an observation [..., S] that came after what `before` is the hash of."""
     bits = jax.lax.bitcast_convert_type(jnp.asarray(obs, jnp.float32), jnp.uint32)[..., None]  # [..., S, 1]

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..compiling import compiled
 from ..types import Array, Dataset, Key, Memory, Policy, Posterior, Seen, Task, Transition
 from ._foreign import is_host, living
 from ._table import on_log
@@ -68,11 +69,11 @@ def _step(key: Key, posterior: Posterior, walk: Walk, action: Array, t: Array | 
     return after, Imagined(walk.seen.obs, action, *led, walk.alive)  # type: ignore[arg-type]
 
 
-_begun = jax.jit(begun, static_argnames="copies")
-_stepped = jax.jit(_step)
+_begun = compiled(begun, static_argnames="copies")
+_stepped = compiled(_step)
 
 
-@jax.jit
+@compiled
 def _scanned(keys: Key, policy: Policy, posterior: Posterior, walk: Walk, memory: Memory) -> Imagined:
     def one(carry: tuple[Walk, Memory], at: tuple[Key, Array]) -> tuple[tuple[Walk, Memory], Imagined]:
         (walk, memory), (key, t) = carry, at
@@ -94,7 +95,7 @@ def acted(policy: Policy, data: Dataset, task: Task) -> np.ndarray:
     return np.asarray(_acted(policy, leaf(steps.obs), leaf(steps.action), leaf(steps.reward), leaf(first)))[:rows]
 
 
-@jax.jit
+@compiled
 def _acted(policy: Policy, obs: Array, action: Array, reward: Array, start: Array) -> Array:
     def one(memory: Memory, at: tuple[Array, ...]) -> tuple[Memory, Array]:
         did, memory = policy.act(policy.params, memory, Seen(*at), None)

@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..compiling import compiled
 from ..hypers import hypers, names
 from ..types import Array, BadInput, Box, Dataset, Key, Policy, Task
 from ._behaviour import clone
@@ -68,7 +69,7 @@ def _omega(key: Key, hypers: Hypers, count: int) -> Array:
     return jnp.concatenate([jnp.ones((1, count)), drawn])
 
 
-@jax.jit
+@compiled
 def _plain(key: Key, hypers: Hypers, way: Way, behaviour: Array, log: Episodes, discounts: Array) -> Weighed:
     """Of every policy: estimates [D, 1 + B] at each discount, effective episodes [T], share of ratios clipped."""
     omega = _omega(key, hypers, log.reward.shape[1])
@@ -81,7 +82,7 @@ def _plain(key: Key, hypers: Hypers, way: Way, behaviour: Array, log: Episodes, 
     return jax.lax.map(one, way)
 
 
-@jax.jit
+@compiled
 def _doubly(
     key: Key, hypers: Doubly, way: Way, behaviour: Array, log: Episodes, reward: Array, discount: Array
 ) -> Weighed:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..hypers import hypers
 from ..types import Array, BadInput, Dataset, Key, Params, Policy, Remembered, Seen, Task
-from ._table import on_log
+from ._table import on_log as on_log
 from ._view import alone as alone
 from .estimate import Estimate
 

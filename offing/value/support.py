@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..compiling import compiled
 from ..types import Array, Dataset
 
 ROWS = 4_096  # of the log, and as many steps of the policy, that are compared
@@ -65,7 +65,7 @@ def outside(ground: Known | Dataset, obs: Array, action: Array, alive: Array, se
     return float(np.mean(nearest(went, ground.rows) > ground.usual))
 
 
-@jax.jit
+@compiled
 def _nearest(points: Array, rows: Array) -> Array:
     squared = (
         jnp.sum(jnp.square(points), -1)[:, None]
