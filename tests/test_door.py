@@ -116,14 +116,14 @@ def test_new_rows_are_learned_from_too_and_what_they_changed_is_reported(result,
     options = {**options, "out": tmp_path / "both", "before": out}
     made = offing.sorel([frame, later], "smoke", **options)
     old, new = made.changes.parts
-    assert old.rows == new.rows == 216  # the last row of an episode leads nowhere
-    assert new.behaviour.mean == pytest.approx(old.behaviour.mean + 9 * 5, rel=1e-4)
+    assert old.rows == new.rows == 240  # the last row of an episode counts, too
+    assert new.behaviour.mean == pytest.approx(old.behaviour.mean + 10 * 5, rel=1e-4)
     assert made.changes.before.median == before.returns.median
     assert made.changes.now.median == made.returns.median
     page = (tmp_path / "both" / "report.html").read_text()
     assert "What did the new rows change?" in page
-    assert "Promised before, from 216 rows" in page
-    assert any("Promised now, from 432 rows" in line for line in made.lines())
+    assert "Promised before, from 240 rows" in page
+    assert any("Promised now, from 480 rows" in line for line in made.lines())
     assert read_sorel(tmp_path / "both").changes == made.changes
     with pytest.raises(offing.BadInput, match="goes with several logs"):
         offing.sorel(frame, "smoke", **{**options, "out": tmp_path / "one"})
