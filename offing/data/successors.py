@@ -59,7 +59,7 @@ def _column(
 def _nearest(x: np.ndarray, queries: np.ndarray) -> np.ndarray:
     """Which row of x is nearest to each query, in standard deviations of every column."""
     width = np.where(x.std(0) > 0, x.std(0), 1.0)
-    return KDTree(x / width).query(queries / width)[1]
+    return np.asarray(KDTree(x / width).query(queries / width)[1])
 
 
 def stood_in(count: int, followed: int) -> str:

@@ -125,7 +125,7 @@ def _run_here(work: Work, groups: Groups, args: tuple[Any, ...]) -> Coming:
     work_on = program(work, len(args))
     make = lambda group: work_on.lower(group[0].stacked, *args).compile()
 
-    def one(chunk: Chunk, made: Future[object]) -> Done:
+    def one(chunk: Chunk, made: Future[Any]) -> Done:
         made.result()
         return chunk, chunk.leaves(work_on(chunk.stacked, *args))
 
@@ -168,7 +168,7 @@ def _gather(tasks: Sequence[Future[Done]], others: Sequence[Future[Done]] = ()) 
         raise failure
 
 
-def _stop(tasks: Sequence[Future[object]]) -> None:
+def _stop(tasks: Sequence[Future[Any]]) -> None:
     for task in tasks:
         task.cancel()
 
