@@ -2,7 +2,8 @@
 #   make demo   installs offing into .venv and runs the main job on an embedded sample log
 #   make test   the same install with the tools and every extra but torch, then format, lint, types, the whole suite
 #               and its branch coverage
-# And: make test-torch (policies of Stable-Baselines3 and d3rlpy), make docs, make docs-serve, make format, make clean.
+# And: make test-torch (policies of Stable-Baselines3 and d3rlpy), make docs, make docs-serve, make paper-tables (the
+# pages of docs/results/paper from their records), make format, make clean.
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -11,7 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check -q install --no-compile 
 export JAX_PLATFORMS ?= cpu
 export JAX_COMPILATION_CACHE_DIR ?= $(CURDIR)/.cache/jax
 
-.PHONY: demo test test-torch lint format docs docs-serve clean
+.PHONY: demo test test-torch lint format docs docs-serve paper-tables clean
 
 demo: .venv/core
 	@echo "== 20,000 logged steps of a pendulum in; a policy, what it will earn, and a verdict out (some minutes)"
@@ -40,6 +41,10 @@ format: .venv/dev
 docs: .venv/docs
 	@echo "== the site, strictly: out/site"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+paper-tables: .venv/dev
+	@echo "== docs/results/paper: pages and pictures from experiments/paper/records"
+	$(BIN)/python -m experiments.paper all --phase draw
 
 docs-serve: .venv/docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve

@@ -34,15 +34,16 @@ def _forget():
 # Files of the longest runs begin first: the last ones to begin leave a core idle otherwise.
 LONGEST = (
     "test_evaluate", "test_commands", "test_docs", "test_torel", "test_controls", "test_unseen", "test_health",
-    "test_posterior", "test_own_table", "test_properties", "test_models", "test_kinds", "test_exogenous",
-    "test_candidates", "test_pil", "test_planner", "test_damaged", "test_tables", "test_experiments",
-    "test_registry", "test_systems", "test_foreign", "test_inspect", "test_play",
+    "test_posterior", "test_paper", "test_own_table", "test_properties", "test_models", "test_kinds",
+    "test_exogenous", "test_candidates", "test_pil", "test_planner", "test_damaged", "test_tables",
+    "test_experiments", "test_registry", "test_systems", "test_foreign", "test_inspect", "test_play",
 )  # fmt: skip
 # Whole runs, and nets in compiled programs, of what other files run too: to see which lines they run takes a fifth
 # of their time.
 WHOLE = (
     "test_unseen", "test_own_table", "test_controls", "test_health", "test_experiments", "test_docs",
     "test_posterior", "test_pil", "test_exogenous", "test_dream", "test_probes", "test_sacn", "test_losses",
+    "test_paper",
 )  # fmt: skip
 
 

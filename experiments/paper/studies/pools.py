@@ -1,4 +1,4 @@
-"""Policies of spread quality, made to judge judges by: poor, middling and expert, none of them by the posterior.
+"""Policies of spread quality, made to judge judges by: poor, middling and expert, none of them by worlds.
 
 They may have seen the true environment, since they are not what is on trial. Four kinds, a task at a time:
 
@@ -10,6 +10,7 @@ They may have seen the true environment, since they are not what is on trial. Fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,13 +22,15 @@ import jax.numpy as jnp
 import numpy as np
 
 import offing
+from offing import planner as planners
 from offing.online import learner
 from offing.online.collect import collect
 from offing.online.copies import copies
 from offing.planner import rppo
-from offing.planner._parts import Actor, blank_of, policy_of
 from offing.report.store import pack, unpack, write
-from offing.types import Array, Box, Dataset, Discrete, Key, Policy, Posterior, Seen, Task
+from offing.types import Array, Box, Dataset, Discrete, Key, Memory, Planner, Policy, Posterior, Seen, Task, Tree
+
+from .hands import GAINS, Hand, hands
 
 OWN_LOG = 99  # seed of the log that the offline policies learn from
 SEED = 7
@@ -42,28 +45,6 @@ OFFLINE: dict[str, list[dict[str, float]]] = {
     "rebrac": [{"actor_bc": bc, "critic_bc": 0.01} for bc in (0.003, 0.03, 0.1, 0.3)],
 }
 SMALL = {"updates": 3_000, "width": 64, "depth": 2, "batch_size": 256, "lr": 1e-3}
-# pendulum: gain of the energy's pump, of angle and speed near the top, and the height (cosine) they take over at
-SWINGS = [
-    (1.0, 12.0, 3.0, 0.9),
-    (1.0, 8.0, 2.0, 0.8),
-    (0.3, 12.0, 3.0, 0.9),
-    (0.1, 8.0, 1.0, 0.9),
-    (1.0, 12.0, 0.0, 0.9),
-    (0.05, 4.0, 0.5, 0.95),
-    (0.0, 10.0, 2.0, 0.7),
-    (-0.3, 0.0, 0.0, 2.0),
-]
-# cartpole: weights of place, speed, angle and turn
-LEANS = [
-    (0.1, 0.3, 3.0, 1.0),
-    (0.0, 0.0, 3.0, 1.0),
-    (0.0, 0.0, 1.0, 0.03),
-    (0.0, 0.0, 1.0, 0.01),
-    (0.0, 0.0, 1.0, 0.0),
-    (0.3, 0.0, 1.0, 0.02),
-    (0.0, 0.3, 0.5, 0.2),
-    (0.0, 0.0, -1.0, 0.0),
-]
 
 
 class Member(NamedTuple):
@@ -79,7 +60,7 @@ class Agent:
 
     actions: Box | Discrete
 
-    def __call__(self, params: learner.Params, memory: Any, seen: Seen, key: Key | None) -> tuple[Array, Any]:
+    def __call__(self, params: Any, memory: Memory, seen: Seen, key: Key | None) -> tuple[Array, Memory]:
         net, units = params
         raw = rppo.choose(key, net, rppo.speak(net, rppo.look(net, units, seen, self.actions))[0], self.actions)
         if isinstance(self.actions, Discrete):
@@ -88,36 +69,11 @@ class Agent:
         return (low + high) / 2 + (high - low) / 2 * jnp.tanh(raw), memory
 
 
-@dataclass(frozen=True)
-class Hand:
-    """A controller with its gains as parameters [4]."""
-
-    task: str
-
-    def __call__(self, params: Array, memory: Any, seen: Seen, key: Key | None) -> tuple[Array, Any]:
-        return (swing if self.task == "pendulum" else lean)(params, seen.obs), memory
-
-
-def swing(gains: Array, obs: Array) -> Array:
-    """Pumps energy into a pendulum until it is nearly up, then holds it there: torque [..., 1]."""
-    pump, hold, damp, near = gains
-    cosine, sine, speed = jnp.moveaxis(obs, -1, 0)
-    lacking = 15.0 * (1 - cosine) - 0.5 * jnp.square(speed)  # of the energy that it has at rest at the top
-    torque = jnp.where(cosine > near, -hold * jnp.arctan2(sine, cosine) - damp * speed, pump * speed * lacking)
-    return jnp.clip(torque, -2.0, 2.0)[..., None]
-
-
-def lean(gains: Array, obs: Array) -> Array:
-    """Pushes a cart to the side that a weighted sum of what is seen points to: a choice [..., 2]."""
-    return jax.nn.one_hot((obs @ gains > 0).astype(int), 2)
-
-
 def make(task: str) -> list[Member]:
     """The pool of a task, each kind after the other."""
     log = offing.load(collect(f"gymnax-{task}-random", 20_000, OWN_LOG))
-    gains = SWINGS if task == "pendulum" else LEANS
-    hand = [Member(f"hand-{i}", Policy(jnp.array(g), (), Hand(task))) for i, g in enumerate(gains)]
-    return [*online(task), *hand, *offline(log.data, log.task)]
+    written = [Member(f"hand-{i}", policy) for i, policy in enumerate(hands(task))]
+    return [*online(task), *written, *offline(log.data, log.task)]
 
 
 def online(task: str) -> list[Member]:
@@ -135,7 +91,7 @@ def online(task: str) -> list[Member]:
     return members
 
 
-def shaken(key: Key, net: Any, by: float) -> Any:
+def shaken(key: Key, net: Tree, by: float) -> Tree:
     """The weights with noise of `by` times each leaf's own standard deviation."""
     leaves, structure = jax.tree.flatten(net)
     keys = jax.random.split(key, len(leaves))
@@ -145,37 +101,42 @@ def shaken(key: Key, net: Any, by: float) -> Any:
     return jax.tree.unflatten(structure, off)
 
 
+def setting_of(name: str) -> tuple[Planner, Any]:
+    """The planner and the setting that an offline member's name means."""
+    planner, _, place = name.partition("-")
+    found = planners.get(planner)
+    return found, found.Hypers(**SMALL, **OFFLINE[planner][int(place)])
+
+
+def _never(*_: object) -> Any:
+    """The worlds of planners that look at none."""
+    raise AssertionError("asked")
+
+
 def offline(data: Dataset, task: Task) -> list[Member]:
     """What planners learn from rows alone, at a few settings each."""
-    width = data.steps.obs.shape[1]
-    blank = np.zeros(width + 1, np.float32)
-    worlds = Posterior((), data.starts, blank, blank, jnp.ones(()), lambda *_: None, task)  # type: ignore[arg-type]
+    blank = np.zeros(data.steps.obs.shape[1] + 1, np.float32)
+    nowhere = Posterior((), data.starts, blank, blank, _never, task)
     members = []
-    for name, settings in OFFLINE.items():
-        planner = offing.planner.get(name)
-        for i, setting in enumerate(settings):
-            hypers = planner.Hypers(**SMALL, **setting)
-            state = _train(jax.random.key(SEED), hypers, data, worlds, name)
-            actor, scale = planner.policy(hypers, state, task).params
-            spare = jnp.zeros(0 if isinstance(task.actions, Discrete) else task.actions.width)
-            policy = policy_of(Actor(actor.layers, spare), scale, "gaussian", task.actions)
-            members.append(Member(f"{name}-{i}", policy))
+    for name in (f"{planner}-{i}" for planner, settings in OFFLINE.items() for i in range(len(settings))):
+        planner, hypers = setting_of(name)
+        state = _train(jax.random.key(SEED), hypers, data, nowhere, planner)
+        members.append(Member(name, planner.policy(hypers, state, task)))
     return members
 
 
-@partial(jax.jit, static_argnames="name")
-def _train(key: Key, hypers: Any, data: Dataset, worlds: Posterior, name: str) -> Any:
-    planner = offing.planner.get(name)
+@partial(jax.jit, static_argnames="planner")
+def _train(key: Key, hypers: Any, data: Dataset, worlds: Posterior, planner: Planner) -> Tree:
     first, rest = jax.random.split(key)
-    one = lambda state, k: (planner.update(k, hypers, state, data, worlds)[0], None)
     state = planner.init(first, hypers, data, worlds)
+    one = lambda state, k: (planner.update(k, hypers, state, data, worlds)[0], None)
     return jax.lax.scan(one, state, jax.random.split(rest, hypers.updates))[0]
 
 
 # ---- on disk
 
 
-def keep(path: Path, pool: list[Member]) -> None:
+def keep(path: Path, pool: Sequence[Member]) -> None:
     """The parameters of a pool by name, so that it can be judged and played elsewhere."""
     leaves = {
         f"{member.name}|{j}": np.asarray(leaf, np.float32)
@@ -187,13 +148,12 @@ def keep(path: Path, pool: list[Member]) -> None:
 
 def fetch(path: Path, task: str, given: Task) -> list[Member]:
     """The pool that `keep` left there, in its order."""
-    arrays = unpack(path)
-    members = []
+    arrays, members = unpack(path), []
     for name in dict.fromkeys(each.split("|")[0] for each in arrays):
         empty = blank(name, task, given)
-        leaves = [jnp.asarray(arrays[f"{name}|{j}"]) for j in range(len(jax.tree.leaves(empty.params)))]
-        params = jax.tree.unflatten(jax.tree.structure(empty.params), leaves)
-        members.append(Member(name, replace(empty, params=params)))
+        structure = jax.tree.structure(empty.params)
+        leaves = [jnp.asarray(arrays[f"{name}|{j}"]) for j in range(structure.num_leaves)]
+        members.append(Member(name, replace(empty, params=jax.tree.unflatten(structure, leaves))))
     return members
 
 
@@ -201,8 +161,9 @@ def blank(name: str, task: str, given: Task) -> Policy:
     """A policy of that kind's shape which has learned nothing."""
     kind = name.split("-")[0]
     if kind == "hand":
-        return Policy(jnp.zeros(4), (), Hand(task))
+        return Policy(jnp.zeros(len(GAINS[task][0])), (), Hand(task))
     if kind in OFFLINE:
-        return blank_of("gaussian", (SMALL["width"],) * SMALL["depth"], WIDTH[task], given)
+        planner, hypers = setting_of(name)
+        return planner.blank(hypers, WIDTH[task], given)
     empty = rppo.blank(learner.LEARNER, WIDTH[task], given)
     return replace(empty, act=Agent(given.actions))

@@ -1,4 +1,4 @@
-"""What estimators said beside what was true: figures over pools of policies, a table, sentences and a drawing."""
+"""The tables of docs/results/judged.md, from the records of version 0.1: figures over pools, and a drawing."""
 
 from __future__ import annotations
 

@@ -1,0 +1,66 @@
+"""A part is one job with a name, a phase, hardware and an expected cost; it ends in one record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from offing.report.store import Folder, read_json
+from offing.types import BadInput
+
+PHASES = ("collect", "plan", "play", "draw")  # collect and play need true environments; draw needs records alone
+SCALES = ("smoke", "full")
+Numbers = dict[str, Any]  # as JSON has it, or arrays that `records.plain` makes JSON of
+Settings = Mapping[str, Any]  # JSON
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where things lie: records that are kept for good, and what parts hand to one another."""
+
+    records: Path
+    work: Path
+
+    def record_of(self, part: str) -> Path:
+        return self.records / f"{part}.json"
+
+    def read(self, part: str) -> Numbers:
+        """The whole record of a part that is there."""
+        record = read_json(self.record_of(part))
+        if not isinstance(record, dict):
+            raise BadInput(f"{part}: has no record in {self.records}")
+        return record
+
+    def file(self, name: str) -> Path:
+        """A file that one part writes and others read; its folder exists."""
+        path = self.work / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def cache(self, name: str) -> Folder:
+        """Finished chunks of a part: a part that was killed goes on from them."""
+        return Folder(self.work / "cache", name)
+
+
+Work = Callable[[Place, Settings], Numbers]
+
+
+@dataclass(frozen=True)
+class Part:
+    """One job. `settings` are all that decides its numbers; JSON, and without what only says where things lie."""
+
+    study: str
+    name: str
+    phase: str
+    hardware: str  # CPU or GPU
+    seconds: float  # expected, where nothing was measured yet
+    settings: Settings
+    work: Work = field(compare=False)
+    needs: tuple[str, ...] = ()  # parts whose records and files it reads
+    brought: tuple[str, ...] = ()  # files under the work folder that a reader brings: nobody here can make them
+
+    @property
+    def id(self) -> str:
+        return f"{self.study}/{self.name}"
