@@ -259,7 +259,8 @@ def test_a_table_of_strange_names_goes_in_by_way_of_a_drafted_schema(tmp_path, c
     schema.write_text(schema.read_text() + 'actions = "discrete"\n')
     assert main(["inspect", str(path), "--schema", str(schema)]) == 0
     out = capsys.readouterr().out
-    assert "300 rows" in out and "at 30 ends of episodes it is taken from what like rows led to" in out
+    assert "300 rows" in out
+    assert "at 30 ends of episodes it is taken from what like rows led to" in out
 
 
 def test_help_names_the_commands(capsys):

@@ -5,12 +5,23 @@ import pytest
 
 from experiments.suite import logs, runner
 from experiments.suite.__main__ import main
+from experiments.suite.imagined import imagined
 from experiments.suite.jobs import Job, listed, write
 from experiments.suite.play import mixed, remembers_nothing, returns, seen, tidy, truth
 from experiments.suite.policies import Reading, disturbed, pool, rolled
-from experiments.suite.table import Share, evaluate_figures, flips, latest, read, sorel_figures, stopped
+from experiments.suite.product import Worlds
+from experiments.suite.table import (
+    Share,
+    evaluate_figures,
+    flips,
+    imagined_figures,
+    latest,
+    read,
+    sorel_figures,
+    stopped,
+)
 from experiments.suite.tasks import EVERY, FIRST, KINDS, LATER, SEALED, TASKS, Choices, draw_split, half
-from experiments.suite.words import compact, printed
+from experiments.suite.words import PAID, compact, printed
 
 NAMES = [task.name for task in EVERY]
 
@@ -264,3 +275,49 @@ def test_figures_of_estimates_and_what_is_printed_and_kept(tmp_path):
     assert [r["verdict"] for r in latest(again)] == ["NO-GO"]  # the last run of a job counts, all are kept
     assert "GO where the plan truly beats the log by two standard errors: 1 of 1" in text
     assert "0.04 of it" in text
+
+
+def test_imagined_rows_are_held_against_logged_ones(pools):
+    task, mine = TASKS["tank"], pools["tank"]
+    log, fresh = (logs.log_of(task, mine, 1200, seed) for seed in (0, 1000))
+    rain, width = task.columns.index("rain"), len(task.columns)
+    before = np.zeros((2, 3, 4, width))
+    after = before.copy()
+    after[0, :, :2, rain] = 1.0
+    alive = np.ones((2, 3, 4), bool)
+    alive[1, :, 2:] = False  # 12 rows and 6 are left, of which 6 rain
+    record = imagined(task, log, fresh, Worlds(np.linspace(0, 0.6, width + 1), before, after, alive))
+    assert record["reward_unexplained"] == pytest.approx(0.6)
+    assert record["coins"].keys() == {"rain"}
+    assert record["coins"]["rain"]["imagined"] == pytest.approx(1 / 3)
+    assert record["coins"]["rain"]["log"] == pytest.approx(log.next_obs[:, rain].mean())
+    assert record["jumps"] == {}
+
+
+def test_what_jumps_is_counted_and_measured(pools):
+    task, mine = TASKS["boiler"], pools["boiler"]
+    log, fresh = (logs.log_of(task, mine, 1200, seed) for seed in (0, 1000))
+    stands = np.tile(log.obs[:1], (2, 1, 1, 1))
+    leaps = stands.copy()
+    leaps[0, ..., task.columns.index("setpoint")] += 20.0
+    record = imagined(task, log, fresh, Worlds(np.zeros(4), stands, leaps, np.ones((2, 1, 1), bool)))
+    seen = record["jumps"]["setpoint"]
+    assert seen["imagined"] == {"often": 0.5, "far": pytest.approx(20.0)}
+    assert 0.005 < seen["log"]["often"] < 0.05  # a new set-point in 2% of steps, which may be the old one
+    assert 10 <= seen["log"]["far"] <= 20
+
+
+def test_figures_of_worlds_are_means_over_tasks():
+    def of(task, share):
+        jumps = {"c": {"log": {"often": 0.1, "far": 2.0}, "fresh": {"often": 0.1, "far": 2.0}}}
+        jumps["c"]["imagined"] = {"often": 0.2, "far": 1.0}
+        coins = {"d": {"log": 0.1, "fresh": 0.1, "imagined": 0.11}}
+        more = {"reward_unexplained": share, "unexplained": {"c": 0.5}, "coins": coins, "jumps": jumps}
+        return {**plan(), "what": "worlds", "task": task, **more}
+
+    f = imagined_figures([of("tank", 0.1), of("pricing", 0.02), of("pricing", 0.04), of("battery", 0.01)], PAID)
+    assert f.unexplained == pytest.approx((0.03 + 0.01) / 2)  # the tank does not pay for what comes
+    assert f.runs == 4
+    assert f.coins == pytest.approx([1.1] * 4)
+    assert (f.often, f.far) == (pytest.approx([2.0] * 4), pytest.approx([0.5] * 4))
+    assert "(under 0.01 asked)" in printed([of("battery", 0.01)])

@@ -14,6 +14,7 @@ import shutil
 import sys
 from pathlib import Path
 
+from .jobs import COSTS
 from .tasks import EVERY, HALVES, SEALED, TASKS, Choices, half
 
 RESULTS = Path(__file__).parents[1] / "results" / "suite.json"
@@ -36,7 +37,7 @@ def _parser() -> argparse.ArgumentParser:
     runs = commands.add_parser("run", help="run the product on logs of one half; goes on where it was stopped")
     runs.add_argument("--half", choices=HALVES, required=True)
     runs.add_argument("--tasks", nargs="+", help="of that half (default: all)")
-    runs.add_argument("--what", nargs="+", choices=("sorel", "evaluate"), default=["sorel", "evaluate"])
+    runs.add_argument("--what", nargs="+", choices=tuple(COSTS), default=["sorel", "evaluate"])
     runs.add_argument("--rows", nargs="+", type=int, default=[4000, 20000])
     runs.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     runs.add_argument("--scale", default="quick")

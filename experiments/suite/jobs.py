@@ -10,18 +10,23 @@ from pathlib import Path
 from typing import NamedTuple
 
 from . import logs, product
+from .imagined import imagined
 from .play import truth
 from .policies import pool
 from .tasks import SEALED, TASKS
 
 ROOT = Path(__file__).parents[2]
 FIELD_EPISODES = 300  # that each candidate of a field is played for
+FRESH = 1_000  # added to a seed for a log of the same behaviours that nothing has learned from
+
+
+COSTS = {"sorel": 1.0, "evaluate": 1.5, "worlds": 0.3}  # of a job, relative to others
 
 
 class Job(NamedTuple):
     """What to run: all of a record that is decided beforehand."""
 
-    what: str  # sorel or evaluate
+    what: str  # sorel, evaluate or worlds
     task: str
     rows: int
     seed: int
@@ -37,7 +42,7 @@ class Job(NamedTuple):
     def weight(self) -> float:
         """How long it may take, relative to others: the longest begin first."""
         rows = 1.0 if self.rows <= 4000 else 2.0
-        return rows * (1.5 if self.what == "evaluate" else 1.0) * (1 + len(TASKS[self.task].columns) / 40)
+        return rows * COSTS[self.what] * (1 + len(TASKS[self.task].columns) / 40)
 
 
 def listed(
@@ -87,6 +92,11 @@ def perform(job: Job, folder: Path) -> product.Numbers:
     }
     if job.what == "sorel":
         record |= _planned(product.plan(given, task, job.scale, job.seed, folder), job)
+    elif job.what == "worlds":
+        fresh = logs.log_of(task, mine, job.rows, job.seed + FRESH)
+        record |= imagined(
+            task, columns, fresh, product.worlds(given, logs.given(task, fresh), job.scale, job.seed)
+        )
     else:
         judged = product.judge(given, mine.policies, job.scale, job.seed)
         true = {name: one._asdict() for name, one in logs.truths(task, mine).items()}

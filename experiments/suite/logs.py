@@ -59,6 +59,7 @@ SPOILT: dict[str, Callable[[Columns, np.random.Generator], Columns]] = {
 CONTROLS = {
     "sorel": ("flipped", "shuffled_rewards", "shuffled_next", "one_behaviour"),
     "evaluate": ("outside",),
+    "worlds": (),
 }
 
 

@@ -250,6 +250,47 @@ def _mind(folder: Path, task: Task) -> Mind:
     return Mind(act)
 
 
+class Worlds(NamedTuple):
+    """What learned worlds make of a log that they have not seen."""
+
+    unexplained: (
+        np.ndarray
+    )  # [S + 1]  of each column's change, and of the reward, the share that they do not predict
+    before: np.ndarray  # [T, M, E, S]  imagined rows: fresh episodes' starts, under their own actions
+    after: np.ndarray
+    alive: np.ndarray  # [T, M, E]  whether the imagined episode and the logged one still go on
+
+
+def worlds(log: Given, fresh: Given, scale: str, seed: int) -> Worlds:
+    """Worlds of `offing posterior` against a fresh log: one step, and whole episodes under its actions."""
+    import jax
+    import jax.numpy as jnp
+
+    import offing
+    from offing.data.dataset import laid_out
+    from offing.pil import evidence
+    from offing.posterior.walk import Place, fixed, memories
+
+    learned, data = (
+        offing.posterior(offing.load(dict(log)), scale=scale, seed=seed).worlds,
+        offing.load(dict(fresh)).data,
+    )
+    rows, ours = laid_out(np.asarray(data.episode)[: data.rows], learned.task.horizon)  # [T, E]
+    action = jnp.asarray(np.asarray(data.steps.action)[rows])
+    shape = (learned.members, rows.shape[1])
+
+    def step(carry: Any, at: Any) -> Any:
+        (place, on), (key, action, ours) = carry, at
+        new, drawn = fixed(learned)(key, place, jnp.broadcast_to(action, (*shape, action.shape[-1])))
+        return (new, on & ~drawn.terminated), (place.obs, new.obs, on & ours)
+
+    starts = jnp.broadcast_to(jnp.asarray(np.asarray(data.steps.obs)[rows[0]]), (*shape, data.steps.obs.shape[1]))
+    first = (Place(starts, memories(learned, shape[1])), jnp.ones(shape, bool))
+    keys = jax.random.split(jax.random.key(seed), len(rows))
+    went = jax.jit(lambda: jax.lax.scan(step, first, (keys, action, jnp.asarray(ours)))[1])()
+    return Worlds(evidence(learned, data).plain, *(np.asarray(part) for part in went))
+
+
 def judge(log: Given, policies: Mapping[str, Act], scale: str, seed: int) -> dict[str, dict[str, Estimate]]:
     """`offing evaluate` by the posterior and FQE: what each policy earns, by policy and method."""
     import jax

@@ -90,6 +90,17 @@ class Field(NamedTuple):
     covered: Share  # candidates that earned what their 90% interval promised
 
 
+class Imagined(NamedTuple):
+    """Figures of worlds over some records."""
+
+    runs: int
+    unexplained: float  # share of the reward's variance, mean over tasks whose reward is paid for what comes
+    coins: list[float]  # imagined frequency of 1 over the log's, by column of every run
+    often: list[float]  # imagined jumps over the log's, by jumping column of every run
+    far: list[float]  # and how far they go
+    slack: tuple[list[float], list[float], list[float]]  # the same three of a fresh log over the log: chance alone
+
+
 def read(places: Iterable[Path]) -> list[Record]:
     """Records from folders and gathered files, each job once for every commit: the later place wins."""
     by_job: dict[tuple[Any, ...], Record] = {}
@@ -219,6 +230,24 @@ def flips(records: Sequence[Record], small: str = "quick", large: str = "large")
     both = [key for key, r in before.items() if r["verdict"] == GO and key in after]
     turned = [after[key] for key in both if after[key]["verdict"] != GO]
     return Share(len(turned), len(both)), turned
+
+
+def imagined_figures(records: Sequence[Record], paid: Iterable[str]) -> Imagined:
+    """Figures of worlds; `paid` are the tasks whose reward is paid for what comes."""
+    named, whole = set(paid), [r for r in records if r["what"] == "worlds"]
+    by_task: dict[str, list[float]] = defaultdict(list)
+    for record in whole:
+        if record["task"] in named:
+            by_task[record["task"]].append(record["reward_unexplained"])
+    coins = [one for r in whole for one in r["coins"].values()]
+    jumps = [one for r in whole for one in r["jumps"].values()]
+    share = lambda who: [one[who] / one["log"] for one in coins]
+    leap = lambda who, what: [one[who][what] / max(one["log"][what], 1e-12) for one in jumps]
+    three = lambda who: (share(who), leap(who, "often"), leap(who, "far"))
+    means = [float(np.mean(each)) for each in by_task.values()]
+    return Imagined(
+        len(whole), float(np.mean(means)) if means else float("nan"), *three("imagined"), three("fresh")
+    )
 
 
 class Compared(NamedTuple):

@@ -19,12 +19,15 @@ from .table import (
     field_figures,
     flips,
     gain,
+    imagined_figures,
     inside,
     latest,
     sorel_figures,
     stopped,
 )
-from .tasks import HALVES
+from .tasks import EVERY, HALVES
+
+PAID = tuple(task.name for task in EVERY if "paid for what comes" in task.kinds)
 
 
 def printed(every: Sequence[Record]) -> str:
@@ -36,7 +39,8 @@ def printed(every: Sequence[Record]) -> str:
         for scale in sorted({r["scale"] for r in records if r["half"] == half}):
             mine = [r for r in records if (r["half"], r["scale"]) == (half, scale)]
             parts += [f"== {half} half, {scale}; commits {', '.join(sorted({r['commit'] for r in mine}))}"]
-            parts += _sorel(_of(mine, "sorel")) + _evaluate(_of(mine, "evaluate")) + _controls(mine)
+            parts += _sorel(_of(mine, "sorel")) + _evaluate(_of(mine, "evaluate"))
+            parts += _worlds(_of(mine, "worlds")) + _controls(mine)
         share, turned = flips([r for r in records if r["half"] == half])
         if share.of:
             parts.append(f"== {half} half: good and GO at quick, good and not GO at large: {share} (none may)")
@@ -132,6 +136,32 @@ def _evaluate_lines(f: Evaluate) -> list[str]:
         f"   median width of the 90% interval {f.width:.2f} of the pool's range (0.3 asked)",
         f"   undiscounted: error {f.return_error:.3f}, width {f.return_width:.2f}, {_levels(f.return_covered)}",
     ]
+
+
+def _worlds(records: list[Record]) -> list[str]:
+    if not records:
+        return []
+    f = imagined_figures(records, PAID)
+    ratios = lambda many: ", ".join(f"{each:.2f}" for each in many) or "none"
+    names = [f"{r['task']} {name}" for r in records for name in r["coins"]]
+    jumping = [f"{r['task']} {name}" for r in records for name in r["jumps"]]
+    lines = [
+        "-- learned worlds against a fresh log of the same behaviours",
+        f"   logs {f.runs}; the reward's unexplained share, mean over tasks that pay for what comes: "
+        f"{f.unexplained:.4f} (under 0.01 asked)",
+        f"   columns of 0 and 1: {', '.join(names) or 'none'}",
+        f"   imagined frequency over the log's: {ratios(f.coins)} (within 10% asked)",
+        f"   a fresh log's over it: {ratios(f.slack[0])}",
+        f"   columns that jump: {', '.join(jumping) or 'none'}",
+        f"   imagined over the log's, how often: {ratios(f.often)}; how far: {ratios(f.far)}",
+        f"   a fresh log's over it, how often: {ratios(f.slack[1])}; how far: {ratios(f.slack[2])}",
+        f"   {'by task':16} reward's unexplained share, and the three worst columns'",
+    ]
+    for r in records:
+        worst = sorted(r["unexplained"].items(), key=lambda each: -each[1])[:3]
+        shares = ", ".join(f"{name} {share:.3f}" for name, share in worst)
+        lines.append(f"   {r['task']:16} seed {r['seed']:<3} {r['reward_unexplained']:.4f}  {shares}")
+    return lines
 
 
 def _controls(records: Sequence[Record]) -> list[str]:

@@ -88,6 +88,7 @@ class PendulumTarget(Task):
     why = "a column whose every change is chance, and a reward for being near where it went"
     horizon = 100
     columns = ("cos", "sin", "turning", "target")
+    jumping = ("target",)
     actions = Amounts((-6.0,), (6.0,))
 
     def start(self, rng: np.random.Generator, episodes: int) -> State:

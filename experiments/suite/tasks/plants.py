@@ -61,6 +61,7 @@ class Battery(Task):
     why = "prices as markets have them: levels that hold for a while, jump, and are hit by outliers"
     horizon = 96
     columns = ("charge", "price", "load", "hour_sin", "hour_cos")
+    jumping = ("price",)
     actions = Amounts((-1.0,), (1.0,))
 
     def start(self, rng: np.random.Generator, episodes: int) -> State:
@@ -155,6 +156,7 @@ class Boiler(Task):
     why = "the log is good already: there is little to win, and a policy must not lose it"
     horizon = 80
     columns = ("warmth", "setpoint", "flow")
+    jumping = ("setpoint",)
     actions = Amounts((0.0,), (1.0,))
     behaviours = (1.0, 0.93, 0.87)
     noise = 0.05

@@ -80,6 +80,7 @@ class Task:
     columns: tuple[str, ...]
     actions: Choices | Amounts
     wide: tuple[str, ...] = ()  # columns whose logarithm a linear policy reads
+    jumping: tuple[str, ...] = ()  # columns that jump at random
     behaviours: tuple[float, ...] = (0.1, 0.35, 0.6, 0.8)  # which of the pool write logs, by rank: 0 worst, 1 best
     noise: float = 0.25  # how often a behaviour tries something else
 

@@ -116,6 +116,7 @@ class Pricing(Task):
     why = "raw counts from ten to a hundred thousand; how much people like the thing, no column shows"
     horizon = 30
     columns = ("stock", "visitors", "rival", "days_left", "sold")
+    jumping = ("rival",)
     actions = Amounts((5.0,), (50.0,))
     wide = ("stock", "visitors", "sold")
 
