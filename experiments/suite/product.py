@@ -271,10 +271,9 @@ def worlds(log: Given, fresh: Given, scale: str, seed: int) -> Worlds:
     from offing.pil import evidence
     from offing.posterior.walk import Place, fixed, memories
 
-    learned, data = (
-        offing.posterior(offing.load(dict(log)), scale=scale, seed=seed).worlds,
-        offing.load(dict(fresh)).data,
-    )
+    door: Any = offing.posterior
+    learned = door(offing.load(dict(log)), scale=scale, seed=seed).worlds
+    data = offing.load(dict(fresh)).data
     rows, ours = laid_out(np.asarray(data.episode)[: data.rows], learned.task.horizon)  # [T, E]
     action = jnp.asarray(np.asarray(data.steps.action)[rows])
     shape = (learned.members, rows.shape[1])
