@@ -238,3 +238,21 @@ def test_a_sensor_that_fails_now_and_then_is_a_jump():
     assert facts.jumps is not None
     assert facts.jumps.worst == "x"
     assert warned(facts, "more than ten times the usual one, x most of all")
+
+
+def test_of_a_category_an_action_moves_all_levels_or_none():
+    """Which words come rarely hides that an action moves them; and a clock's two parts are one clock."""
+    rng = np.random.default_rng(0)
+    mode, action, words = 0, rng.integers(0, 2, 1_200), np.array(["eco", "fast", "off"])
+    seen = []
+    for a in action:
+        seen.append(mode)
+        mode = int(a) if rng.random() < 0.5 else 2 if rng.random() < 0.02 else mode
+    hour = np.arange(1_200) % 24
+    table = {"mode": words[seen], "hour": hour, "action": action, "reward": rng.random(1_200), "episode": hour * 0}
+    table["episode"] = np.arange(1_200) // 48
+    schema = offing.Schema(obs=("mode", "hour"), actions="discrete", n=2, cyclic={"hour": 24.0})
+    found = {e.name: e.share for e in offing.inspect(offing.load(table, schema=schema)).facts.effects}
+    assert len({found[f"mode={word}"] for word in words}) == 1
+    assert found["mode=off"] > 0.05
+    assert found["sin(hour)"] == found["cos(hour)"] < 0.005

@@ -152,6 +152,23 @@ def test_what_the_numbers_are():
     assert log.columns.encode(row).tolist() == [[3, 1, 0, 1, 0]]
 
 
+@pytest.mark.parametrize("words", [False, True])
+def test_a_category_may_end_where_it_never_was_before(words):
+    """States 9 and 10 end an episode: no row begins there."""
+    state, then = np.tile([0, 1, 2], 20), np.tile([1, 2, 10], 20)
+    then[2::6] = 9
+    named = (lambda a: np.array([f"s{i:02d}" for i in a])) if words else np.asarray
+    table = {"state": named(state), "next": named(then), "action": np.arange(60) % 2, "reward": np.ones(60)}
+    table["terminated"] = np.arange(60) % 3 == 2
+    how = {"obs": "state", "next_obs": "next", "categories": "state", "actions": "discrete", "n": 2}
+    log = load(pa.table(table), schema=Schema(**how))
+    levels = ("s00", "s01", "s02", "s09", "s10") if words else ("0", "1", "2", "9", "10")
+    assert log.columns.names == tuple(f"state={level}" for level in levels)
+    assert log.data.steps.obs.argmax(1).tolist() == state.tolist()
+    assert log.data.steps.next_obs.argmax(1).tolist() == np.searchsorted([0, 1, 2, 9, 10], then).tolist()
+    assert np.all(log.data.steps.next_obs.sum(1) == 1)
+
+
 # The two silent mistakes.
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from ._glance import Column, Rows, scaled
 from ._guess import TEACH, features, ridge
+from .columns import Columns
 from .facts import Alignment, Effect, Leak
 
 FEATURES = 64  # random ridges of the state
@@ -75,8 +76,10 @@ def alignment(near: Neighbours, names: Sequence[str]) -> Alignment | None:
     )
 
 
-def effects(near: Neighbours, names: Sequence[str], exogenous: Sequence[bool]) -> tuple[Effect, ...]:
-    """What the action tells about each number's next value, of what the state leaves open."""
+def effects(near: Neighbours, columns: Columns) -> tuple[Effect, ...]:
+    """What the action tells about each number's next value, of what the state leaves open; of numbers that are one
+    thing, about that of them of which it tells most.
+    """
     if near.data.action.shape[1] > WIDEST:
         return ()
     after = near.data.next_obs[near.rows].astype(np.float64)
@@ -85,9 +88,10 @@ def effects(near: Neighbours, names: Sequence[str], exogenous: Sequence[bool]) -
     known = near.errors([*whole, near.action()], after)
     settled = plain <= 1e-6 * np.maximum(base, 1e-30)  # nothing is left open
     shares = np.where(settled, 0.0, np.clip(1 - known / np.maximum(plain, 1e-30), 0.0, 1.0))
-    return tuple(
-        Effect(name, float(share), out) for name, share, out in zip(names, shares, exogenous, strict=True)
-    )
+    for parts in map(list, columns.together):
+        shares[parts] = shares[parts].max()
+    every = zip(columns.names, shares.tolist(), columns.exogenous, strict=True)
+    return tuple(Effect(name, share, out) for name, share, out in every)
 
 
 def leak(near: Neighbours, names: Sequence[str]) -> Leak | None:

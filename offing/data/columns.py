@@ -117,6 +117,14 @@ class Columns:
         return tuple(column.exogenous for column in self.obs for _ in column.names)
 
     @cached_property
+    def together(self) -> tuple[tuple[int, ...], ...]:
+        """Numbers of an observation, by place, that are one thing: words of a category, parts of a clock."""
+        ends = np.cumsum([len(column.names) for column in self.obs]).tolist()
+        one = [column.encoding in ("category", "cyclic") for column in self.obs]
+        both = zip([0, *ends], ends, one, strict=False)
+        return tuple(tuple(range(first, end)) for first, end, whole in both if whole)
+
+    @cached_property
     def inputs(self) -> tuple[str, ...]:
         """The cells that a row must hold, in the log's order."""
         return tuple(dict.fromkeys(name for column in self.obs for name in column.inputs))

@@ -36,8 +36,7 @@ def derived(data: Dataset, kinds: Kinds) -> tuple[int, ...]:
     y = scaled((rows.taken(steps.next_obs) - rows.taken(steps.obs))[:, columns])
     rest = rows.left(x, y)
     undecided = [int(d) for d in np.flatnonzero(np.square(rest).mean(0) > OPEN)]
-    chooses = {c for c, _ in kinds.choices}
-    able = [d for d in undecided if columns[d] not in chooses]
+    able = [d for d in undecided if columns[d] not in kinds.choosing]
     follow: list[int] = []
 
     def left(d: int) -> float:

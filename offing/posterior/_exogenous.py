@@ -20,6 +20,7 @@ import numpy as np
 from scipy import stats
 
 from ..types import Dataset
+from ._category import categories
 from ._halves import Halves, halves, scaled
 
 PRODUCTS = 64  # of actions and columns that are looked at, at most
@@ -49,13 +50,18 @@ def untouched(data: Dataset, named: Sequence[int] = ()) -> tuple[int, ...]:
     acts = np.concatenate([action, np.square(action[:, amounts]), past], 1)
     test = Test(rows)
     undecided = ~test.plainly_moved(x, acts, y) | marked
-    moved = np.mean(rows.taken(steps.next_obs) != rows.taken(steps.obs), 0)
+    other = rows.taken(steps.next_obs) != rows.taken(steps.obs)
+    alike = np.ones(x.shape[1])
+    for group in map(list, categories(rows.taken(steps.obs), rows.taken(steps.next_obs))):
+        other[:, group] = other[:, group].any(1, keepdims=True)  # a category changes if any of its columns does
+        alike[group] = len(group)
+    moved = np.mean(other, 0)
     known = (moved >= RARELY) | (moved == 0)  # of what hardly ever changes nobody knows what changes it
     free = np.zeros(len(known), bool)
-    free[undecided] = test.unrelated(x, acts, y[:, undecided], products=action.shape[1])
+    free[undecided] = test.unrelated(x, acts, y[:, undecided], alike[undecided], products=action.shape[1])
     free = free & known | marked
     while not free.all() and free.any():
-        kept = test.unrelated(x[:, free], x[:, ~free], y[:, free]) | marked[free]
+        kept = test.unrelated(x[:, free], x[:, ~free], y[:, free], alike[free]) | marked[free]
         if kept.all():
             break
         free[free] = kept
@@ -90,21 +96,28 @@ class Test(NamedTuple):
 
     rows: Halves
 
-    def unrelated(self, x: np.ndarray, by: np.ndarray, y: np.ndarray, products: int = 0) -> np.ndarray:
-        """Of which columns of y [D] nothing in `by` tells more than x, nor the first `products` of it times x."""
+    def unrelated(
+        self, x: np.ndarray, by: np.ndarray, y: np.ndarray, alike: np.ndarray, products: int = 0
+    ) -> np.ndarray:
+        """Of which columns of y [D] nothing in `by` tells more than x, nor the first `products` of it times x.
+
+        `alike` [D] is of how many columns each is one that must all be unrelated: a category's are.
+        """
         mine, rest = self._cleared(x, by, y)
         if products * x.shape[1] <= PRODUCTS:
             mine = np.concatenate([mine, *(mine[:, [a]] * x for a in range(products))], 1)
         if not _tells(mine).any():
             return np.zeros(y.shape[1], bool)  # actions that follow from the state: nobody knows
-        plain = ~self._moved(mine, rest)
-        return plain & ~self.helps(np.concatenate([x, by], 1), y, rest, plain)
+        plain = ~self._moved(mine, rest, alike)
+        return plain & ~self.helps(np.concatenate([x, by], 1), y, rest, plain, alike)
 
     def plainly_moved(self, x: np.ndarray, by: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Which columns of y [D] a line through `by` moves so surely and so far that no tree need be grown."""
-        return self._moved(*self._cleared(x, by, y, boosted=False), PLAIN, MATERIAL)
+        return self._moved(*self._cleared(x, by, y, boosted=False), np.ones(y.shape[1]), PLAIN, MATERIAL)
 
-    def helps(self, both: np.ndarray, y: np.ndarray, rest: np.ndarray, which: np.ndarray) -> np.ndarray:
+    def helps(
+        self, both: np.ndarray, y: np.ndarray, rest: np.ndarray, which: np.ndarray, alike: np.ndarray
+    ) -> np.ndarray:
         """Of `which` columns of y [D] trees leave less in other episodes than `rest`, once they know `both`.
 
         What works through a product of two columns has no line: the change of a cosine is a sine times a speed.
@@ -115,7 +128,8 @@ class Test(NamedTuple):
             before = np.square(rest[:, which])
             before = np.where(before.mean(0) > np.square(y[:, which]).mean(0), np.square(y[:, which]), before)
             gain = before - np.square(self.rows.left(both, y[:, which]))
-            seen[which] = (self._strength(gain) > stats.norm.ppf(1 - LEVEL)) & (gain.mean(0) > MATERIAL)
+            sure = stats.norm.ppf(1 - LEVEL / alike[which])
+            seen[which] = (self._strength(gain) > sure) & (gain.mean(0) > MATERIAL)
         return seen
 
     def _cleared(
@@ -125,11 +139,14 @@ class Test(NamedTuple):
         both = self.rows.left(x, np.concatenate([by, y], 1), boosted)
         return both[:, : by.shape[1]], both[:, by.shape[1] :]
 
-    def _moved(self, by: np.ndarray, rest: np.ndarray, times: float = 1.0, trifle: float = SLIGHT) -> np.ndarray:
+    def _moved(
+        self, by: np.ndarray, rest: np.ndarray, alike: np.ndarray, times: float = 1.0, trifle: float = SLIGHT
+    ) -> np.ndarray:
         """Which columns of `rest` [D] go with any of `by`, `times` as surely as is asked."""
         by = by[:, _tells(by)]
-        sure = times * float(stats.norm.ppf(1 - LEVEL / (2 * max(by.shape[1], 1))))
-        return np.array([np.any(self._moves(by, column, sure, trifle)) for column in rest.T], bool)
+        sure = times * stats.norm.ppf(1 - LEVEL / (2 * max(by.shape[1], 1) * alike))
+        both = zip(rest.T, sure.tolist(), strict=True)
+        return np.array([np.any(self._moves(by, column, each, trifle)) for column, each in both], bool)
 
     def _moves(self, by: np.ndarray, rest: np.ndarray, sure: float, trifle: float) -> np.ndarray:
         """Which of `by` [N, K] go with what is left of a column, surely and by more than a trifle."""

@@ -69,6 +69,7 @@ def load(saved: Saved) -> tuple[Theta, World, Rest]:
     named = {name: pairs(name) for name in ("gates", "choices", "clocks")}
     listed = {name: tuple(rest["kinds"][name]) for name in ("whole", "logs", "exogenous", "still")}
     listed["derived"] = tuple(rest["kinds"].get("derived", ()))  # which files of before know nothing of
+    listed["groups"] = tuple(tuple(group) for group in rest["kinds"].get("groups", ()))
     kinds = Kinds(**{**rest["kinds"], **named, **listed})
     shape = jax.eval_shape(lambda: _blank(rest, kinds))
     leaves, tree = jax.tree.flatten(shape)

@@ -4,7 +4,8 @@ Columns of the next observation, and the reward as the last of them, are told ap
 
     still    what it was, in every row: which machine it is, a number that was set for good
     clock    the value that always follows on the one before: an hour of the day, a counter
-    choice   a few values and no others: a switch, a gear, a reward that is paid or not
+    choice   a few values and no others: a switch, a gear, a reward that is paid or not; or which of several
+             columns is 1, where exactly one always is (`_category`)
     gate     one value again and again, and others besides: a set-point that stays where it is until it jumps, a
              force that is nought unless something touches. Whether it leaves that value is drawn first
     wall     the largest or smallest value again and again: a limit of speed, the end of a rail
@@ -24,6 +25,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..types import Array, Dataset
+from ._category import Groups, categories, places, whole
 
 CLOCK = 512  # values of a clock, at most
 TURNS = 4  # rows to a value of it, at least, over all of them: else anything follows once on anything
@@ -57,6 +59,7 @@ class Kinds(NamedTuple):
     still: tuple[int, ...] = ()
     clocks: tuple[tuple[int, int], ...] = ()  # and how many values they take
     derived: tuple[int, ...] = ()  # columns whose next value follows from those of others (`_derived`)
+    groups: Groups = ()  # columns of which exactly one is 1; the first of them has the choice
 
     @property
     def leads(self) -> tuple[int, ...]:
@@ -70,6 +73,11 @@ class Kinds(NamedTuple):
         """Whether not every column may read everything (`_masks`)."""
         return bool(self.exogenous or self.derived)
 
+    @property
+    def choosing(self) -> set[int]:
+        """The columns that are chosen, those of categories included."""
+        return {c for c, _ in self.choices} | {c for group in self.groups for c in group}
+
     def of_state(self) -> Block:
         return Block(
             self.width,
@@ -77,6 +85,7 @@ class Kinds(NamedTuple):
             tuple((c, n) for c, n in self.choices if c < self.width),
             self.still,
             self.clocks,
+            self.groups,
         )
 
     def of_reward(self) -> Block:
@@ -95,6 +104,11 @@ class Block(NamedTuple):
     choices: tuple[tuple[int, int], ...]
     still: tuple[int, ...] = ()
     clocks: tuple[tuple[int, int], ...] = ()
+    groups: Groups = ()
+
+    def group(self, column: int) -> tuple[int, ...]:
+        """The columns of the category whose choice is written down with this one, if it is one's."""
+        return next((group for group in self.groups if group[0] == column), ())
 
     @property
     def most(self) -> int:
@@ -154,9 +168,14 @@ def kinds_of(
     reward = np.asarray(steps.reward)
     width = obs.shape[1]
     unit = np.ones(width, np.float32) if unit is None else np.asarray(unit, np.float32)
-    sort = Sorted()
+    sort, groups = Sorted(), categories(obs[:rows], after[:rows])
+    firsts = {group[0]: np.arange(len(group), dtype=np.float32) for group in groups}
+    inside = {c for group in groups for c in group}
     other = Others(np.asarray(data.episode)[:rows], np.asarray(steps.action)[:rows])
     for c in range(width):
+        if c in inside:
+            sort.choices |= {c: firsts[c]} if c in firsts else {}
+            continue
         now, next_ = obs[:rows, c], after[:rows, c]
         follows = successor(now, next_, other)
         sort.put(c, now, next_, follows, unit[c] * np.expm1(next_) if c in logs else next_)
@@ -171,9 +190,10 @@ def kinds_of(
         tuple(sort.whole),
         history,
         logs,
-        exogenous,
+        whole(exogenous, groups),
         tuple(sort.still),
         tuple((c, len(table)) for c, table in sort.clocks.items()),
+        groups=groups,
     )
     most = max(map(len, sort.choices.values()), default=0)
     turns = max(map(len, sort.clocks.values()), default=0)
@@ -234,9 +254,9 @@ def targets(kinds: Kinds, values: Values, obs: np.ndarray, after: np.ndarray) ->
         amount[:, c] = ~stands
     chosen = np.zeros((rows, len(kinds.choices)), np.int32)
     for i, (c, n) in enumerate(kinds.choices):
-        level = np.asarray(values.levels)[i, :n]
-        chosen[:, i] = np.abs(after[:, c, None] - level).argmin(1)
-        amount[:, c] = 0.0
+        level, group = np.asarray(values.levels)[i, :n], kinds.of_state().group(c)
+        chosen[:, i] = places(group, after) if group else np.abs(after[:, c, None] - level).argmin(1)
+        amount[:, group or c] = 0.0
     held = np.zeros((rows, 0), np.float32)
     if kinds.walls:
         low, high = np.asarray(values.walls)

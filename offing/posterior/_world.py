@@ -30,6 +30,7 @@ import numpy as np
 from ..nets import Layer, dense, hidden, mlp
 from ..types import Array, Dataset, Drawn, Key, Moments, Posterior, Task
 from . import _history, _magnitude
+from ._category import written
 from ._head import Chances, chances, read
 from ._history import EPISODE, Innovate, Memory
 from ._kinds import STAYS, Block, Kinds, Values
@@ -303,7 +304,8 @@ def draw_choices(block: Block, values: Values, chance: Chances, u: Array, drawn:
         drawn = _put(drawn, c, jnp.where(left, drawn[..., c], stands))
     for i, (c, n) in enumerate(block.choices):
         below = jnp.cumsum(chance.chosen[..., i, : n - 1], -1) < u[..., len(block.gates) + i, None]
-        drawn = _put(drawn, c, jnp.asarray(values.levels)[i][below.sum(-1)])
+        place, group = below.sum(-1), block.group(c)
+        drawn = written(drawn, group, place) if group else _put(drawn, c, jnp.asarray(values.levels)[i][place])
     return certain(block, values, drawn, before)
 
 
@@ -426,8 +428,12 @@ def mixed(block: Block, values: Values, says: Heads, mean: Array, before: Array)
         p, off = says.chances.moved[..., g], mean[..., c] - stands
         spread = p * jnp.square(std[..., c]) + p * (1 - p) * jnp.square(off)
         mean, std = _put(mean, c, stands + p * off), _put(std, c, jnp.sqrt(spread))
-    for i, (c, _) in enumerate(block.choices):
+    for i, (c, n) in enumerate(block.choices):
         p = says.chances.chosen[..., i, :]
+        if group := block.group(c):
+            mean = jnp.asarray(mean).at[..., np.array(group)].set(p[..., :n])
+            std = jnp.asarray(std).at[..., np.array(group)].set(jnp.sqrt(p * (1 - p))[..., :n])
+            continue
         level = values.levels[i][: p.shape[-1]]
         expected = jnp.sum(p * level, -1)
         spread = jnp.sum(p * jnp.square(level - expected[..., None]), -1)

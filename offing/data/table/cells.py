@@ -135,14 +135,24 @@ def _is_number(word: str) -> bool:
     return True
 
 
-def together(one: Cells, other: Cells) -> tuple[Cells, Cells]:
-    """Two columns of words with the same levels."""
+def together(one: Cells, other: Cells, category: bool = False) -> tuple[Cells, Cells]:
+    """Two columns of words, or of numbers that are a category, with the same levels."""
+    if category and one.kind == other.kind == "number":
+        values = np.union1d(one.array, other.array)
+        levels = tuple(str(number_of(value)) for value in values.tolist())
+        place = lambda cell: Cells("word", np.searchsorted(values, cell.array).astype(np.int32), levels)
+        return place(one), place(other)
     if one.kind != "word" or other.kind != "word":
         return one, other
     levels = tuple(dict.fromkeys((*one.levels, *other.levels)))
     places = {level: place for place, level in enumerate(levels)}
     place = np.array([*(places[level] for level in other.levels), -1], np.int32)
     return one._replace(levels=levels), other._replace(stored=place[other.stored], levels=levels)
+
+
+def number_of(value: float) -> int | float:
+    """A whole number as one."""
+    return int(value) if value.is_integer() else value
 
 
 def cells_of(array: np.ndarray, name: str) -> Cells:

@@ -11,7 +11,7 @@ from ...types import BadInput
 from ..clock import PARTS
 from ..columns import ActionColumn, Cell, Column
 from ..schema import QUESTION, Schema, listed
-from .cells import Cells, Rows, mostly_numbers, refuse_words, with_sign
+from .cells import Cells, Rows, mostly_numbers, number_of, refuse_words, with_sign
 
 LEVELS = 100  # words of a category, at most
 LARGEST = 1e12  # amounts that are sure to be taken
@@ -96,13 +96,21 @@ def _category(cell: Cells, name: str, other: bool, exogenous: bool) -> Encoded:
 def words_of(cell: Cells) -> tuple[list[str | int | float], np.ndarray]:
     """The words of a column in order, numbers as numbers, and which one each row has [N]."""
     if cell.kind == "word":
-        order = np.argsort(np.array(cell.levels, object))
+        order = _in_order(cell.levels)
         place = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         return [cell.levels[i] for i in order], place.astype(np.int32)[cell.stored]
     values, codes = np.unique(cell.array, return_inverse=True)
     codes = codes.astype(np.int32)
-    return [int(value) if value.is_integer() else value for value in values.tolist()], codes
+    return [number_of(value) for value in values.tolist()], codes
+
+
+def _in_order(words: tuple[str, ...]) -> np.ndarray:
+    """The places of the words in order: of their letters, or of the numbers that all of them are."""
+    try:
+        return np.argsort(np.array([float(word) for word in words]), kind="stable")
+    except ValueError:
+        return np.argsort(np.array(words, object))
 
 
 def _cyclic(rows: Rows, schema: Schema, name: str, period: float, exogenous: bool) -> Encoded:

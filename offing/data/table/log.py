@@ -130,7 +130,9 @@ def _next_cells(rows: Rows, schema: Schema) -> tuple[Rows, Rows | None]:
     now = schema.names("obs")
     if len(then) != len(now):
         raise BadInput(f"schema, 'next_obs': {len(then)} columns where 'obs' has {len(now)}")
-    pairs = [together(rows.cells[one], rows.cells[other]) for one, other in zip(now, then, strict=True)]
+    words = schema.names("categories")
+    both = zip(now, then, strict=True)
+    pairs = [together(rows.cells[one], rows.cells[other], one in words) for one, other in both]
     here = {**rows.cells, **{name: pair[0] for name, pair in zip(now, pairs, strict=True)}}
     there = {**rows.cells, **{name: pair[1] for name, pair in zip(now, pairs, strict=True)}}
     return rows._replace(cells=here), rows._replace(cells=there)
