@@ -250,8 +250,8 @@ class WorldModel(NamedTuple, Generic[H]):
     posterior: Callable[..., Posterior]  # (fitted, hypers, prepared, data, task) -> Posterior
     save: Callable[[Posterior], Saved]
     load: Callable[[Saved, Task], Posterior]
-    # (posterior, rows each fold has not seen, share of chance [S + 1]) -> Posterior; None: drawn as they are
-    calibrate: Callable[[Posterior, Sequence[Dataset], np.ndarray], Posterior] | None = None
+    # (posterior, rows that folds saw, rows that they did not, share of chance [S + 1]) -> Posterior; None: as is
+    calibrate: Callable[[Posterior, Sequence[Dataset], Sequence[Dataset], np.ndarray], Posterior] | None = None
     # Where settings run one by one: (setting) -> settings of one structure that are fitted by themselves, and
     # (setting, what each gave) -> what it would have given. None: a setting is fitted whole
     parts: Callable[[H], Sequence[H]] | None = None

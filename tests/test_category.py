@@ -59,7 +59,7 @@ def fitted():
     )
     worlds = ensemble.posterior(made, TINY, prepared, log.data, log.task)
     held = [jax.tree.map(lambda leaf: leaf, log.data)] * TINY.folds
-    return log, calibrate(worlds, held, np.ones(9))
+    return log, calibrate(worlds, held, held, np.ones(9))
 
 
 def test_a_category_is_found_beside_others():

@@ -145,7 +145,7 @@ def fitted():
     train = jax.jit(ensemble.model.fit, static_argnums=5)
     done = train(jax.random.key(0), hypers, log.data, parts, prepared.arrays, prepared.shape)
     worlds = ensemble.model.posterior(done, hypers, prepared, log.data, log.task)
-    return log, ensemble.calibrate(worlds, [log.data] * worlds.folds, np.ones(5))
+    return log, ensemble.calibrate(worlds, *[[log.data] * worlds.folds] * 2, np.ones(5))
 
 
 def world_of(worlds: Posterior) -> World:

@@ -208,7 +208,7 @@ def learned(data: Dataset, share=None, hypers=HYPERS):
     worlds = ensemble.posterior(fitted, hypers, prepared, data, TASK)
     other = [_rows(data, np.r_[parts.train[1 - f], parts.held]) for f in (0, 1)]
     share = np.ones(prepared.shape.width + 1) if share is None else share
-    return ensemble.model.calibrate(worlds, other, np.asarray(share))
+    return ensemble.model.calibrate(worlds, other[::-1], other, np.asarray(share))
 
 
 def _rows(data: Dataset, rows) -> Dataset:
@@ -480,7 +480,8 @@ def test_what_ends_earn_is_as_uncertain_as_unseen_ends_show():
     alike = alike._replace(extra=jax.tree.map(lambda leaf: 30 * leaf, alike.extra))
     sure = replace(plain, theta=plain.theta._replace(reward=alike))
     unseen = [_rows(data, np.r_[parts.train[1 - f], parts.held]) for f in (0, 1)]
-    worlds = ensemble.model.calibrate(sure, unseen, np.ones(3))
+    worlds = ensemble.model.calibrate(sure, unseen[::-1], unseen, np.ones(3))
+    worlds = replace(worlds, theta=worlds.theta._replace(forest=()))  # which is not asked about here
     chance = worlds.theta.chance
     bare = chance.last._replace(low=0 * chance.last.low, high=0 * chance.last.high + 1)
     alone = replace(worlds, theta=worlds.theta._replace(chance=chance._replace(last=bare)))

@@ -51,7 +51,7 @@ def worlds():
     fitted = train(jax.random.key(0), TINY, log.data, parts, prepared.arrays, prepared.shape)
     posterior = ensemble.model.posterior(fitted, TINY, prepared, log.data, log.task)
     share = np.ones(3)
-    return log, ensemble.model.calibrate(posterior, [log.data, log.data], share)
+    return log, ensemble.model.calibrate(posterior, *[[log.data, log.data]] * 2, share)
 
 
 def test_a_population_is_taken_by_its_logarithm_and_a_level_is_not():

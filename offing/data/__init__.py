@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..types import BadInput
 from .columns import Columns
-from .dataset import Behaviour, Log, Part, Split, behaviour, broken, ranges, split, subsample, take
+from .dataset import Behaviour, Log, Part, Split, behaviour, broken, crossed, ranges, split, subsample, take
 from .drafting import draft
 from .join import join
 from .large import fewer
@@ -32,6 +32,7 @@ __all__ = [
     "Split",
     "behaviour",
     "broken",
+    "crossed",
     "draft",
     "fewer",
     "help_text",

@@ -204,6 +204,17 @@ def split(
     return Split(train, sizes, valid_table, np.asarray(len(chosen), np.int32), np.sort(held_rows)), notes
 
 
+def crossed(data: Dataset, seed: int, folds: int) -> Split:
+    """Folds that each learn from all rows but a part of their own: of every episode one of them saw nothing."""
+    parts, _ = split(data, seed, folds, held=0.0)
+    own = [rows[:size] for rows, size in zip(parts.train, parts.sizes, strict=True)]
+    train = np.zeros_like(parts.train)
+    sizes = parts.sizes.sum() - parts.sizes
+    for f, size in enumerate(sizes):
+        train[f, :size] = np.sort(np.concatenate([rows for g, rows in enumerate(own) if g != f]))
+    return parts._replace(train=train, sizes=sizes)
+
+
 def reach(data: Dataset, units: list[np.ndarray]) -> np.ndarray:
     """How far from the log's middle each unit's farthest observation is, in standard deviations squared."""
     obs = np.asarray(data.steps.obs[: data.rows], np.float64)

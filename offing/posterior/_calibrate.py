@@ -13,6 +13,7 @@ import numpy as np
 
 from ..compiling import compiled
 from ..types import Array, Dataset, Posterior
+from ._forest import with_trees
 from ._kinds import Block, Kinds, targets
 from ._world import SURE, Chance, Expect, Paid, Theta, natural
 
@@ -49,16 +50,21 @@ def _thoughts(theta: Theta, expect: Expect, memory: Any, rows: tuple[Array, ...]
     return Thoughts((y - mean) / jnp.sqrt(variance), moved, chosen)
 
 
-def calibrate(posterior: Posterior, unseen: Sequence[Dataset], share: np.ndarray) -> Posterior:
-    """The worlds with chance as the log has it: `unseen` are rows that each fold has not learned from, `share` is
-    how much of the squared residual is chance [S + 1].
+def calibrate(
+    posterior: Posterior, seen: Sequence[Dataset], unseen: Sequence[Dataset], share: np.ndarray
+) -> Posterior:
+    """The worlds with chance as the log has it, and with trees for what ends earn where these tell it better.
+
+    `seen` and `unseen` are rows that each fold has learned from and has not, `share` is how much of the squared
+    residual is chance [S + 1].
     """
     folds = [posterior.fold(f) for f in range(posterior.folds)]
     chances = [_chance(*natural(fold, rows), share) for fold, rows in zip(folds, unseen, strict=True)]
     every = lambda *leaves: np.concatenate(
         [np.broadcast_to(leaf, (fold.members, *np.shape(leaf))) for fold, leaf in zip(folds, leaves, strict=True)]
     )
-    return replace(posterior, theta=posterior.theta._replace(chance=jax.tree.map(every, *chances)))
+    drawn = replace(posterior, theta=posterior.theta._replace(chance=jax.tree.map(every, *chances)))
+    return with_trees(drawn, seen, unseen)
 
 
 def _chance(fold: Posterior, data: Dataset, share: np.ndarray) -> Chance:

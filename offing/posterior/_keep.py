@@ -11,6 +11,7 @@ import numpy as np
 from ..nets import Layer
 from ..types import Array, BadInput, Posterior, Saved
 from . import _history, _init
+from ._forest import NODES, ROWS, TREES, Forest
 from ._history import EPISODE
 from ._kinds import Kinds, Targets, Values
 from ._known import Known, Scale
@@ -55,6 +56,7 @@ def save(posterior: Posterior) -> Saved:
         "inputs": int(theta.scale.in_mean.shape[-1]),
         "actions": posterior.task.actions.width,
         "priors": bool(theta.state.prior),
+        "trees": bool(theta.forest),
         "table": [int(part.z.shape[1]) for part in (theta.chance, theta.chance.last)],
         "members": posterior.members,
         "folds": posterior.folds,
@@ -113,8 +115,11 @@ def _blank(rest: dict[str, Any], kinds: Kinds) -> Theta:
     places = zeros((table, kinds.of_state().ways + paid))
     ending = Paid(zeros((last, 1)), *(zeros((last, paid)),) * 2)
     chance = Chance(zeros((table, width + 1)), places, places, zeros(width + 1), zeros(()), ending)
+    trees = Forest(zeros((TREES, NODES, 4)), zeros((TREES, NODES, 2)), zeros((TREES, ROWS)))
     theta = theta._replace(
-        chance=chance, support=Support(zeros(width + 1), zeros(width + 1), zeros(()), zeros((2, 2)))
+        forest=trees if rest.get("trees") else (),
+        chance=chance,
+        support=Support(zeros(width + 1), zeros(width + 1), zeros(()), zeros((2, 2))),
     )
     return jax.tree.map(lambda leaf: jnp.broadcast_to(leaf, (rest["members"], *leaf.shape)), theta)
 

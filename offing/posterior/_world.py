@@ -31,6 +31,7 @@ from ..nets import Layer, dense, hidden, mlp
 from ..types import Array, Dataset, Drawn, Key, Moments, Posterior, Task
 from . import _history, _magnitude
 from ._category import written
+from ._forest import Forest, draw, reads
 from ._head import Chances, chances, read
 from ._history import EPISODE, Innovate, Memory
 from ._kinds import STAYS, Block, Kinds, Values
@@ -94,6 +95,7 @@ class Theta(NamedTuple):
     chance: Chance
     support: Support
     innovate: Innovate | tuple[()]  # () if worlds remember nothing
+    forest: Forest | tuple[()] = ()  # of what ends earn; () where nets tell it as well
 
 
 class Heads(NamedTuple):
@@ -242,10 +244,23 @@ class Sample:
         ended = self._ended(k3, theta, x, (seen, next_obs), action, held) | (out & self.terminates)
         own = self._paid(k4, chance, ended, z[..., -1:], u[..., block.ways :])
         reward, clipped = self._reward(theta, x, obs, held, ended, *own)
+        if isinstance(theta.forest, Forest):
+            like = draw(jax.random.fold_in(k4, 1), theta.forest, reads(seen, action, next_obs))
+            reward, clipped = jnp.where(ended, like, reward), clipped & ~ended
         reward = jnp.where(out, theta.support.low[-1], reward)
         if isinstance(memory, Memory) and isinstance(theta.innovate, Innovate):
             memory = _history.remember(memory, theta.innovate, obs, action, held, reward)
         return Drawn(next_obs, reward, ended, out, clipped), memory
+
+    def earns(
+        self, key: Key, theta: Theta, memory: Memory | tuple[()], obs: Array, action: Array, after: Array
+    ) -> Array:
+        """What steps earn that led to `after` and ended their episodes, as nets have it."""
+        now, led = self.world.read(theta, obs), self.world.read(theta, after)
+        ended, ways = jnp.ones(obs.shape[:-1], bool), self.world.kinds.of_reward().ways
+        none = jnp.zeros((*ended.shape, 1)), jnp.zeros((*ended.shape, ways))
+        own = self._paid(key, theta.chance, ended, *none)
+        return self._reward(theta, self.world.enter(theta, memory, now, action), now, led, ended, *own)[0]
 
     def _ended(
         self, key: Key, theta: Theta, x: Array, seen: tuple[Array, Array], action: Array, after: Array

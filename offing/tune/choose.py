@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ..data import Log, Split, split, take
+from ..data import Log, Split, crossed, split, take
 from ..hypers import groups
 from ..pil import PIL, evidence, judge
 from ..posterior.models import ensemble
@@ -21,6 +21,7 @@ from .run import ALONE, Run
 from .sweep import sweep
 
 PLENTY = 50_000  # rows of which a fifth more is no longer worth the time
+CROSSED = 4  # folds of worlds that judge what was planned in none of them
 NEAR = 0.5  # nats a quantity: a setting that predicts worse than the best by more is no candidate
 
 
@@ -127,17 +128,18 @@ def learned_elsewhere(data: Dataset, parts: Split) -> list[Dataset]:
 
 
 def unseen(data: Dataset, parts: Split) -> list[Dataset]:
-    """For each fold, the rows that its worlds had no part in: those held out, and those of the other folds."""
+    """For each fold, the rows that its worlds had no part in: held-out ones, and those of other folds alone."""
     trained = [train[:size] for train, size in zip(parts.train, parts.sizes, strict=True)]
-    others = [[rows for g, rows in enumerate(trained) if g != f] for f in range(len(trained))]
-    return [take(data, np.sort(np.concatenate([parts.held, *rest]))) for rest in others]
+    every = np.unique(np.concatenate([parts.held.astype(int), *trained]))
+    return [take(data, np.setdiff1d(every, rows)) for rows in trained]
 
 
 def calibrated(choice: PosteriorChoice, worlds: Posterior, data: Dataset, parts: Split) -> Posterior:
     """The worlds with chance as rows show it that they did not learn from."""
     if choice.model.calibrate is None:
         return worlds
-    return choice.model.calibrate(worlds, unseen(data, parts), choice.share)
+    seen = [take(data, train[:size]) for train, size in zip(parts.train, parts.sizes, strict=True)]
+    return choice.model.calibrate(worlds, seen, unseen(data, parts), choice.share)
 
 
 def refit(
@@ -155,12 +157,35 @@ def refit(
     data, hypers = log.data, choice.points[choice.index]
     if data.rows > PLENTY:
         return choice.picked
+    folds = len(choice.whole.sizes)
+    if folds != hypers.folds:
+        hypers = _refolded(hypers, folds)
     if worlds_wanted and hasattr(hypers, "elites"):
         count = max(hypers.members, min(2 * hypers.members, worlds_wanted))
         hypers = replace(hypers, members=count, elites=count - hypers.members + hypers.elites)
     fitted = Fitter(key, data, choice.model, choice.prepared)("refit", choice.whole, [hypers], run)[0]
     worlds = choice.model.posterior(fitted, hypers, choice.prepared, data, log.task)
     return calibrated(choice, worlds, data, choice.whole)
+
+
+def _refolded(hypers: Any, folds: int) -> Any:
+    """The setting with so many folds, and about as many worlds in all."""
+    if not hasattr(hypers, "elites"):
+        return replace(hypers, folds=folds)
+    members = max(2, hypers.members * hypers.folds // folds)
+    elites = max(2, hypers.elites * hypers.folds // folds)
+    return replace(hypers, folds=folds, members=members, elites=elites)
+
+
+def cross(choice: PosteriorChoice, log: Log, seed: int) -> PosteriorChoice:
+    """The choice, to be refitted to CROSSED folds that each learn from all episodes but a part.
+
+    Worlds in which a policy is planned and worlds that judge it learn from disjoint episodes. Where policies come
+    from elsewhere all worlds judge, and what half of the log teaches would be lost for nothing.
+    """
+    if log.data.rows > PLENTY:
+        return choice
+    return choice._replace(whole=crossed(log.data, seed, CROSSED))
 
 
 def best(totals: Sequence[float], balanced: Sequence[bool], nll: Sequence[float], near: float = np.inf) -> int:

@@ -33,7 +33,7 @@ from ..value.horizon import Horizon, horizon
 from ..value.left_out import LeftOut, attempt
 from .backtested import backtested
 from .candidates import pad_starts
-from .choose import PosteriorChoice, choose_posterior, refit
+from .choose import PosteriorChoice, choose_posterior, cross, refit
 from .judge import Jury, in_worlds, judge_all, tables
 from .more_data import MoreData, more_data
 from .plans import EVALUATION, EvaluationPlan
@@ -85,7 +85,7 @@ def evaluate(
     """
     methods, copies, sampled = _methods(policies, plan), plan.copies, plan.sampled
     k1, k2, k3, k4, k5 = jax.random.split(key, 5)
-    choice = choose_posterior(k1, log, models, seed, run, model)
+    choice = cross(choose_posterior(k1, log, models, seed, run, model), log, seed)
     worlds = refit(k1, log, choice, run)
     ours = in_worlds(k2, log, policies, pad_starts(worlds), choice.pil, copies, sampled, run)
     run.tell("judge", 0, len(methods))
@@ -169,7 +169,8 @@ def by_other_worlds(
 ) -> dict[str, Estimate]:
     """Every policy by the worlds of another model, chosen and fitted as the posterior is."""
     log, model, part = others.log, get_model(others.model), run.part(others.model)
-    choice = choose_posterior(key, log, model.space(others.scale, log.data.rows), others.seed, part, model)
+    settings = model.space(others.scale, log.data.rows)
+    choice = cross(choose_posterior(key, log, settings, others.seed, part, model), log, others.seed)
     worlds = pad_starts(refit(key, log, choice, part))
     return in_worlds(other, log, policies, worlds, choice.pil, others.copies, others.sampled, part)
 

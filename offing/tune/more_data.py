@@ -77,8 +77,8 @@ def more_data(
     held, shares = take(data, parts.held), np.array([*SHARES, 1.0])
     worlds = [*_fewer(k1, log, choice, parts, seed, run), choice.picked]
     losses = [judge(evidence(world, held), choice.chance) for world in worlds]
-    whole = choice.whole.sizes.sum()  # what worlds learn from once nothing is held out
-    rows = data.rows * shares * parts.sizes.sum() / whole
+    whole = choice.whole.sizes.mean()  # what worlds learn from once nothing is held out
+    rows = data.rows * shares * parts.sizes.mean() / whole
     refitted = bool(rows[-1] < data.rows)
     at = np.r_[rows, data.rows] if refitted else rows
     halves: dict[str, list[ValueEstimate]] = {name: [] for name in policies}
