@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from offing.data import Schema, load, samples, split, subsample, take
+from offing.data import Schema, crossed, load, samples, split, subsample, take
 from offing.data.dataset import HELD, PIECES, runs
 from offing.types import BadInput, Box, Discrete, Task
 
@@ -403,6 +403,21 @@ def test_validation_rows_are_capped_and_their_table_has_one_shape(sample):
     small, _ = split(load("offing:pendulum", 1_000).data, 0)
     assert small.valid.shape == found.valid.shape
     assert small.train.shape == found.train.shape
+
+
+@pytest.mark.parametrize("folds", [3, 4])
+def test_crossed_folds_learn_from_all_but_a_part_of_their_own(folds):
+    data = load("offing:cartpole", 2_000).data
+    found = crossed(data, 0, folds)
+    seen = [set(rows[:size].tolist()) for rows, size in zip(found.train, found.sizes, strict=True)]
+    every = set.union(*seen)
+    missed = [every - mine for mine in seen]
+    assert set.union(*missed) == every  # each row is one that a fold has not seen
+    assert sum(map(len, missed)) == len(every)  # and one fold alone
+    assert not every & set(found.valid[: int(found.valid_size)].tolist())
+    assert min(map(len, seen)) > 0.95 * (1 - 1 / folds) * len(every)
+    episode = np.asarray(data.episode)
+    assert all(len({*episode[list(part)]} & {*episode[list(every - part)]}) == 0 for part in missed)
 
 
 def test_split_is_decided_by_its_seed():

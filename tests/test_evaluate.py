@@ -31,6 +31,7 @@ from offing.report.evaluation_store import summary, with_page
 from offing.report.evaluation_words import more
 from offing.tune import evaluate as assess
 from offing.tune.candidates import pad_starts
+from offing.tune.choose import CROSSED
 from offing.tune.evaluate import evaluate
 from offing.tune.judge import acts_like, judge_all, logged, packed, unpacked
 from offing.tune.more_data import SHARES, thinned
@@ -112,6 +113,7 @@ def test_every_method_that_can_judge_a_policy_does_and_the_others_say_why(found)
         ours = judged["predictive"]
         assert ours.returns is not None
         assert ours.estimate.members == result.worlds.members  # all folds: it was trained in none of them
+        assert result.worlds.folds == CROSSED
         assert judged["is"].returns is not None
     assert result.estimates["lean"]["fqe"].returns is None
 

@@ -2,9 +2,9 @@
 
 Ends of episodes are few, one an episode, and what tells a good one from a bad one is often a threshold or two:
 slow enough, close enough, in time. Thirty rows teach a net little of that, and trees more. So every world also has
-a few trees, each grown on a resampling of the ends that its fold learned from. A tree and a leaf say which ends
-were alike, and what one of those earned, drawn at random, is what an imagined end earns: its chance has the log's
-own values, and worlds differ as other ends would have made them.
+a few trees, grown on the ends that its fold learned from, by weights of its own (a Bayesian bootstrap). A tree and
+a leaf say which ends were alike, and what one of those earned, drawn at random, is what an imagined end earns: its
+chance has the log's own values, and worlds differ as other ends would have made them.
 
 Trees or nets: asked is what they say of ends that neither saw, by the continuous ranked probability score
 (Gneiting & Raftery, 2007).
@@ -90,16 +90,15 @@ class Ends(NamedTuple):
 
 
 def grown(ends: Ends, rng: np.random.Generator) -> Forest:
-    """The trees of one world, each on as many ends drawn with replacement."""
+    """The trees of one world: all by the same weights, and each with columns of its own at every branch."""
     from sklearn.tree import DecisionTreeRegressor
 
     nodes, leaves = np.zeros((TREES, NODES, 4), np.float32), np.zeros((TREES, NODES, 2), np.float32)
-    earned, x = np.zeros((TREES, ROWS), np.float32), ends.x
+    earned, x, weight = np.zeros((TREES, ROWS), np.float32), ends.x, rng.exponential(size=len(ends.earned))
     for t in range(TREES):
-        rows = rng.integers(0, len(x), len(x))
         model = DecisionTreeRegressor(
             max_depth=DEPTH, max_features=TRIED, random_state=int(rng.integers(1 << 31))
-        ).fit(x[rows], ends.earned[rows])
+        ).fit(x, ends.earned, sample_weight=weight)
         tree: Any = model.tree_
         place, count = np.arange(tree.node_count), tree.node_count
         leaf = tree.children_left < 0
@@ -107,11 +106,11 @@ def grown(ends: Ends, rng: np.random.Generator) -> Forest:
         nodes[t, :count, 1] = np.where(leaf, np.inf, tree.threshold)
         nodes[t, :count, 2] = np.where(leaf, place, tree.children_left)
         nodes[t, :count, 3] = np.where(leaf, place, tree.children_right)
-        where = model.apply(x[rows])
+        where = model.apply(x)
         order = np.argsort(where, kind="stable")
         leaves[t, :count, 1] = np.bincount(where, minlength=count)
         leaves[t, :count, 0] = np.cumsum(leaves[t, :count, 1]) - leaves[t, :count, 1]
-        earned[t, : len(rows)] = ends.earned[rows[order]]
+        earned[t, : len(x)] = ends.earned[order]
     return Forest(nodes, leaves, earned)
 
 
