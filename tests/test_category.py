@@ -7,9 +7,9 @@ import pytest
 
 from offing import load
 from offing.data import split
+from offing.data.categories import categories, parted
 from offing.posterior import _keep
 from offing.posterior._calibrate import calibrate
-from offing.posterior._category import categories, whole
 from offing.posterior._exogenous import untouched
 from offing.posterior._kinds import Kinds, kinds_of
 from offing.posterior._masks import masks
@@ -90,7 +90,11 @@ def test_what_is_no_category():
     broken[7] = 0  # nothing in one row
     assert categories(broken[:-1], broken[1:]) == ()
     assert categories(np.ones((5, 1)), np.ones((5, 1))) == ()
-    assert whole((0, 1, 2, 4), ((1, 2), (3, 4))) == (0, 1, 2)
+    assert categories(which[:-1], which[:-1], still=True) == ((0, 1, 2),)
+    assert parted(((1, 2), (3, 4), (5, 6)), np.isin(np.arange(7), (0, 1, 2, 4))) == ((3, 4),)
+    late = np.tile(which, (60, 1))
+    late[-1] = 0  # which a glance at some rows does not show
+    assert categories(late[:-1], late[1:]) == ()
 
 
 def test_worlds_are_always_in_one_of_them_as_often_as_the_log(fitted):
@@ -137,7 +141,8 @@ def test_no_action_changes_all_of_a_category_or_none(fitted):
     assert set(SKY) <= set(found)
     assert not set(MODES) & set(found)
     some = kinds_of(log.data, exogenous=(0, 1, 2))[0]
-    assert some.exogenous == (0,)  # two of three levels are no category
+    assert some.exogenous == (0, 1, 2)  # what a schema names holds, and is then no category
+    assert some.groups == (MODES,)
     kinds = worlds.moments.world.kinds
     mask = masks(kinds, 8 + MODE + len(kinds.leads), 32, 2)
     assert not mask.reads[1, 8 : 8 + MODE].any()

@@ -492,6 +492,29 @@ def test_what_ends_earn_is_as_uncertain_as_unseen_ends_show():
     assert ((made.reward > -0.15) == (action[:, 0] > 0))[~made.terminated.astype(bool)].mean() > 0.97
 
 
+def test_what_comes_only_as_episodes_end_is_drawn_as_often():
+    """A part fails in 4% of steps, whatever was done, and that ends the episode; who goes on has never seen it."""
+    rng = np.random.default_rng(9)
+    rows = 2 * ROWS
+    failed = rng.random(rows) < 0.04
+    obs, after = np.c_[rng.normal(size=rows), np.zeros(rows)], np.c_[rng.normal(size=rows), failed]
+    data = log_of(obs, after, np.where(failed, -9.0, 0.1 * obs[:, 0]), failed)
+    worlds = learned(data)
+    made = imagined(worlds, data, rows)[0]
+    assert made.next_obs[..., 1].mean() == pytest.approx(failed.mean(), rel=0.35)
+    went_on = ~made.terminated.astype(bool)
+    assert made.reward[went_on].min() > -1.0  # and what ends earned is earned by ends alone
+
+
+def test_where_every_row_ends_chance_is_that_of_all_rows():
+    """A bandit whose arms drift: the first rows of the log are not what the others are."""
+    rng = np.random.default_rng(10)
+    obs, noise = rng.normal(size=(ROWS, 1)), np.repeat([0.05, 1.0], ROWS // 2) * rng.normal(size=ROWS)
+    data = log_of(obs, obs, obs[:, 0] + noise, np.ones(ROWS))
+    last = np.asarray(learned(data).theta.chance.last.z)[0, :, 0]
+    assert np.abs(last[len(last) // 2 :]).mean() > 4 * np.abs(last[: len(last) // 2]).mean()
+
+
 def test_members_with_lenses_of_their_own_do_not_all_take_one_explanation():
     """Two columns that are always alike explain what comes equally well; where they part, nobody knows."""
     rng = np.random.default_rng(8)

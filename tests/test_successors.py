@@ -6,6 +6,7 @@ import pytest
 
 from offing import load
 from offing.data import Schema
+from offing.data.categories import categories
 from offing.data.successors import FEWEST, completed
 
 COLUMNS = ("level", "hour", "steps", "switch", "machine")
@@ -93,3 +94,17 @@ def test_chance_at_the_end_of_episodes_is_as_large_as_elsewhere():
     moved = (np.asarray(steps.next_obs) - np.asarray(steps.obs))[:, 0].reshape(300, 10)
     assert moved[:, :9].std() == pytest.approx(1.0, abs=0.05)
     assert moved[:, 9].std() == pytest.approx(1.0, abs=0.15)
+
+
+def test_where_an_episode_ended_a_category_is_one_word():
+    """`failed` ends episodes and stays in none: nothing follows on it in the rows that went on."""
+    rng = np.random.default_rng(0)
+    rows, steps = 1_000, 10
+    word = np.where(np.arange(rows) % steps == steps - 1, 2, rng.integers(0, 2, rows))
+    obs = np.c_[rng.normal(size=rows), np.eye(3)[word], np.ones(rows), np.zeros(rows)]
+    unknown = np.arange(rows) % steps == steps - 1
+    after = np.where(unknown[:, None], obs, np.roll(obs, -1, 0))
+    made = completed(obs, rng.uniform(size=(rows, 1)), after, unknown)
+    assert np.all(made[:, 1:4].sum(1) == 1)
+    assert categories(obs, made) == ((1, 2, 3),)
+    assert np.all(made[:, 4:] == obs[:, 4:])  # which machine it is does not change

@@ -6,7 +6,7 @@ led, a clock would stop there, a price would hold still, and no end would lie be
 out, every episode would be a step shorter. So it is taken from what like rows led to, column by column:
 
     what always follows on its value    a clock, a counter, what never changes: that
-    a few values                        what followed on the nearest row
+    a few values, a category            what followed on the nearest row
     all else                            what is expected of it (`trees`), and as far from that as the nearest row
                                         was: predictive mean matching (Little, 1988). Whole where the column is
 """
@@ -17,10 +17,12 @@ import numpy as np
 from scipy.spatial import KDTree
 
 from ..trees import predict
+from .categories import categories
 
 FEWEST = 100  # rows that went on, fewer than which say too little: there the last observation stands in
 MOST = 4_096  # of them that are learned from
 FEW = 8  # values of a column that takes no others
+NARROW = 64  # columns; of more of them boosted trees would take too long
 VALUES = 512  # of a column of which something always follows on each
 
 
@@ -34,11 +36,14 @@ def completed(obs: np.ndarray, action: np.ndarray, next_obs: np.ndarray, unknown
     ended = obs[ends].astype(np.float64)
     x, queries = (np.concatenate([obs[rows], action[rows]], 1).astype(np.float64) for rows in (going, ends))
     like = _nearest(x, queries)
-    change = predict(x, then - now, np.concatenate([queries, x[like]]))
+    change = predict(x, then - now, np.concatenate([queries, x[like]]), boosted=obs.shape[1] <= NARROW)
     expected = ended + change[: len(ends)] + (then - now)[like] - change[len(ends) :]
     made = next_obs.copy()
     for column in range(obs.shape[1]):
         made[ends, column] = _column(now[:, column], then[:, column], ended[:, column], like, expected[:, column])
+    for group in map(list, categories(obs, next_obs, still=True)):
+        stays = np.array_equal(now[:, group], then[:, group])
+        made[ends[:, None], group] = ended[:, group] if stays else then[like][:, group]
     return made
 
 

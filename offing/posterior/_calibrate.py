@@ -71,12 +71,10 @@ def _chance(fold: Posterior, data: Dataset, share: np.ndarray) -> Chance:
     expect = fold.moments
     assert isinstance(expect, Expect)
     kinds, over = expect.world.kinds, np.asarray(data.steps.done)[: data.rows] > 0
-    if over.sum() < ENDS or over.all():
-        over = np.zeros(data.rows, bool)
     which = lambda index, most: np.resize(index[_evenly(len(index), most)], most)
     # the same numbers for every log, so that programs are shared
-    going = which(np.flatnonzero(~over), TABLE)
-    rows = np.concatenate([going, which(np.flatnonzero(over), LAST) if over.any() else going[:LAST]])
+    every, few = np.arange(data.rows), over.sum() < ENDS
+    rows = np.concatenate([which(every, TABLE), which(every if few else np.flatnonzero(over), LAST)])
     steps, memory = data.steps, fold.along(data)
     at = lambda leaf: np.asarray(leaf)[rows]
     columns = tuple(at(leaf) for leaf in (steps.obs, steps.action, steps.next_obs, steps.reward, steps.done))
@@ -84,11 +82,17 @@ def _chance(fold: Posterior, data: Dataset, share: np.ndarray) -> Chance:
     values = jax.tree.map(lambda leaf: np.asarray(leaf[0]), fold.theta.values)
     after = np.concatenate([np.asarray(columns[2]), np.asarray(columns[3])[:, None]], 1)
     truth = targets(kinds, values, np.asarray(columns[0]), after)
-    residuals, amount = np.asarray(thoughts.z, np.float64), np.asarray(truth.amount)
-    z, last = (_amounts(residuals[part], amount[part]) for part in (slice(TABLE), slice(TABLE, None)))
+    residuals, amount = np.array(thoughts.z, np.float64), np.array(truth.amount)
     low, high = _places(kinds, thoughts, np.asarray(truth.moved), np.asarray(truth.chosen))
-    single = lambda *parts: (np.asarray(a, np.float32) for a in parts)
     paid = slice(kinds.of_state().ways, None)
+    ended = over[rows[:TABLE]] & (not few)
+    if ended.any() and not ended.all():  # in the table of steps that go on these earn what another of them does
+        other = np.random.default_rng(1).choice(np.flatnonzero(~ended), ended.sum())
+        gone = np.flatnonzero(ended)
+        residuals[gone, -1], amount[gone, -1] = residuals[other, -1], amount[other, -1]
+        low[gone, paid], high[gone, paid] = low[other, paid], high[other, paid]
+    z, last = (_amounts(residuals[part], amount[part]) for part in (slice(TABLE), slice(TABLE, None)))
+    single = lambda *parts: (np.asarray(a, np.float32) for a in parts)
     return Chance(
         *single(z, low[:TABLE], high[:TABLE], share),
         ends=np.asarray(_sure(fold, data, memory), np.float32),

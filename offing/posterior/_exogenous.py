@@ -19,8 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
+from ..data.categories import Groups, categories, parted
 from ..types import Dataset
-from ._category import categories
 from ._halves import Halves, halves, scaled
 
 PRODUCTS = 64  # of actions and columns that are looked at, at most
@@ -52,20 +52,29 @@ def untouched(data: Dataset, named: Sequence[int] = ()) -> tuple[int, ...]:
     undecided = ~test.plainly_moved(x, acts, y) | marked
     other = rows.taken(steps.next_obs) != rows.taken(steps.obs)
     alike = np.ones(x.shape[1])
-    for group in map(list, categories(rows.taken(steps.obs), rows.taken(steps.next_obs))):
+    groups = categories(np.asarray(steps.obs)[: data.rows], np.asarray(steps.next_obs)[: data.rows])
+    for group in map(list, groups):
         other[:, group] = other[:, group].any(1, keepdims=True)  # a category changes if any of its columns does
         alike[group] = len(group)
     moved = np.mean(other, 0)
     known = (moved >= RARELY) | (moved == 0)  # of what hardly ever changes nobody knows what changes it
     free = np.zeros(len(known), bool)
-    free[undecided] = test.unrelated(x, acts, y[:, undecided], alike[undecided], products=action.shape[1])
-    free = free & known | marked
+    if undecided.any():
+        free[undecided] = test.unrelated(x, acts, y[:, undecided], alike[undecided], products=action.shape[1])
+    free = _wholly(free & known, groups) | marked
     while not free.all() and free.any():
         kept = test.unrelated(x[:, free], x[:, ~free], y[:, free], alike[free]) | marked[free]
         if kept.all():
             break
         free[free] = kept
+        free = _wholly(free, groups) | marked
     return tuple(np.flatnonzero(free).tolist())
+
+
+def _wholly(free: np.ndarray, groups: Groups) -> np.ndarray:
+    """Those columns [S] without categories that are not among them in full."""
+    lost = [c for group in parted(groups, free) for c in group]
+    return free & ~np.isin(np.arange(len(free)), lost)
 
 
 def told_apart(action: np.ndarray) -> np.ndarray:

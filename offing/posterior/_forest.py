@@ -6,8 +6,8 @@ a few trees, grown on the ends that its fold learned from, by weights of its own
 a leaf say which ends were alike, and what one of those earned, drawn at random, is what an imagined end earns: its
 chance has the log's own values, and worlds differ as other ends would have made them.
 
-Trees or nets: asked is what they say of ends that neither saw, by the continuous ranked probability score
-(Gneiting & Raftery, 2007).
+Trees or nets: asked is what they say of ends that neither learned from, by the continuous ranked probability score
+(Gneiting & Raftery, 2007). The nets' chance is that of these very ends, which is to their advantage.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ def with_trees(posterior: Posterior, seen: Sequence[Dataset], unseen: Sequence[D
     `seen` and `unseen` are rows that each fold has learned from and has not.
     """
     known, asked = [Ends.of(rows) for rows in seen], [Ends.of(rows) for rows in unseen]
-    every = np.concatenate([ends.earned for ends in known]) if known else np.zeros(0)
+    every = np.concatenate([ends.earned for ends in known])
     if min(len(ends.earned) for ends in (*known, *asked)) < FEWEST or np.ptp(every) == 0:
         return posterior
     key, scores, forests = jax.random.key(0), [], []

@@ -69,9 +69,9 @@ def load(saved: Saved) -> tuple[Theta, World, Rest]:
     rest, arrays = saved.rest, saved.arrays
     pairs = lambda name: tuple((each[0], each[1]) for each in rest["kinds"][name])
     named = {name: pairs(name) for name in ("gates", "choices", "clocks")}
-    listed = {name: tuple(rest["kinds"][name]) for name in ("whole", "logs", "exogenous", "still")}
-    listed["derived"] = tuple(rest["kinds"].get("derived", ()))  # which files of before know nothing of
-    listed["groups"] = tuple(tuple(group) for group in rest["kinds"].get("groups", ()))
+    lists = ("whole", "logs", "exogenous", "still", "derived")
+    listed = {name: tuple(rest["kinds"][name]) for name in lists}
+    listed["groups"] = tuple(tuple(group) for group in rest["kinds"]["groups"])
     kinds = Kinds(**{**rest["kinds"], **named, **listed})
     shape = jax.eval_shape(lambda: _blank(rest, kinds))
     leaves, tree = jax.tree.flatten(shape)
@@ -117,7 +117,7 @@ def _blank(rest: dict[str, Any], kinds: Kinds) -> Theta:
     chance = Chance(zeros((table, width + 1)), places, places, zeros(width + 1), zeros(()), ending)
     trees = Forest(zeros((TREES, NODES, 4)), zeros((TREES, NODES, 2)), zeros((TREES, ROWS)))
     theta = theta._replace(
-        forest=trees if rest.get("trees") else (),
+        forest=trees if rest["trees"] else (),
         chance=chance,
         support=Support(zeros(width + 1), zeros(width + 1), zeros(()), zeros((2, 2))),
     )

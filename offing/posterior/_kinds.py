@@ -24,8 +24,9 @@ from typing import NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
+from ..data.categories import Groups, categories, parted
 from ..types import Array, Dataset
-from ._category import Groups, categories, places, whole
+from ._category import places
 
 CLOCK = 512  # values of a clock, at most
 TURNS = 4  # rows to a value of it, at least, over all of them: else anything follows once on anything
@@ -169,6 +170,8 @@ def kinds_of(
     width = obs.shape[1]
     unit = np.ones(width, np.float32) if unit is None else np.asarray(unit, np.float32)
     sort, groups = Sorted(), categories(obs[:rows], after[:rows])
+    halved = parted(groups, np.isin(np.arange(width), exogenous))  # a schema names some of its columns alone
+    groups = tuple(group for group in groups if group not in halved)
     firsts = {group[0]: np.arange(len(group), dtype=np.float32) for group in groups}
     inside = {c for group in groups for c in group}
     other = Others(np.asarray(data.episode)[:rows], np.asarray(steps.action)[:rows])
@@ -190,7 +193,7 @@ def kinds_of(
         tuple(sort.whole),
         history,
         logs,
-        whole(exogenous, groups),
+        exogenous,
         tuple(sort.still),
         tuple((c, len(table)) for c, table in sort.clocks.items()),
         groups=groups,

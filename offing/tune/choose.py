@@ -22,6 +22,7 @@ from .sweep import sweep
 
 PLENTY = 50_000  # rows of which a fifth more is no longer worth the time
 CROSSED = 4  # folds of worlds that judge what was planned in none of them
+UNSEEN = 8  # episodes that each of them must not have seen: of fewer there is one block to check by
 NEAR = 0.5  # nats a quantity: a setting that predicts worse than the best by more is no candidate
 
 
@@ -134,11 +135,16 @@ def unseen(data: Dataset, parts: Split) -> list[Dataset]:
     return [take(data, np.setdiff1d(every, rows)) for rows in trained]
 
 
-def calibrated(choice: PosteriorChoice, worlds: Posterior, data: Dataset, parts: Split) -> Posterior:
-    """The worlds with chance as rows show it that they did not learn from."""
+def calibrated(
+    choice: PosteriorChoice, worlds: Posterior, data: Dataset, parts: Split, learned: Split | None = None
+) -> Posterior:
+    """The worlds with chance as rows show it that folds of `parts` have no part in; `learned` are the rows that
+    they learned from, if these are fewer.
+    """
     if choice.model.calibrate is None:
         return worlds
-    seen = [take(data, train[:size]) for train, size in zip(parts.train, parts.sizes, strict=True)]
+    own = parts if learned is None else learned
+    seen = [take(data, train[:size]) for train, size in zip(own.train, own.sizes, strict=True)]
     return choice.model.calibrate(worlds, seen, unseen(data, parts), choice.share)
 
 
@@ -181,11 +187,15 @@ def cross(choice: PosteriorChoice, log: Log, seed: int) -> PosteriorChoice:
     """The choice, to be refitted to CROSSED folds that each learn from all episodes but a part.
 
     Worlds in which a policy is planned and worlds that judge it learn from disjoint episodes. Where policies come
-    from elsewhere all worlds judge, and what half of the log teaches would be lost for nothing.
+    from elsewhere all worlds judge, and what half of the log teaches would be lost for nothing. A log of too few
+    episodes stays in two folds: what a fold has not seen is to say what it is off by.
     """
-    if log.data.rows > PLENTY:
+    data = log.data
+    if data.rows > PLENTY or len(np.unique(np.asarray(data.episode)[: data.rows])) < CROSSED * UNSEEN:
         return choice
-    return choice._replace(whole=crossed(log.data, seed, CROSSED))
+    parts = crossed(data, seed, CROSSED)
+    episodes = [len(np.unique(rows.episode[: rows.rows])) for rows in unseen(data, parts)]
+    return choice if min(episodes) < UNSEEN else choice._replace(whole=parts)
 
 
 def best(totals: Sequence[float], balanced: Sequence[bool], nll: Sequence[float], near: float = np.inf) -> int:

@@ -1,7 +1,8 @@
 """What will these policies earn? A log and policies from anywhere in; every method's answer, and what it rests on.
 
-The posterior is chosen and fitted as TOReL's is. A policy that comes from elsewhere was trained in none of its
-worlds, so all folds judge it. The log's own behaviour is predicted as well, since what that earned is known.
+The posterior is chosen as TOReL's is. A policy that comes from elsewhere was trained in none of its worlds, so all
+folds judge it, and each of them learns from all episodes but a part. The log's own behaviour is predicted as well,
+since what that earned is known.
 
 The posterior's estimates come first and are kept. All else is added to them, and what fails is left out.
 """
@@ -89,7 +90,7 @@ def evaluate(
     worlds = refit(k1, log, choice, run)
     ours = in_worlds(k2, log, policies, pad_starts(worlds), choice.pil, copies, sampled, run)
     run.tell("judge", 0, len(methods))
-    in_log = tables(policies, log)  # nobody's function is called by two threads
+    in_log = tables(policies, log) if methods else policies  # functions are called here, and not by two threads
     with ThreadPoolExecutor(1) as beside:  # estimators read the log alone
         judging = beside.submit(judge_all, k2, log, in_log, methods, plan.scale, sampled, plan.forget, run)
         others = {name: Others(log, name, seed, plan.scale, copies, sampled) for name in plan.judges}

@@ -77,7 +77,7 @@ def judge_all(
     """
     jury = Jury({name: {} for name in policies}, {name: {} for name in policies})
     lasting = {name for name, policy in policies.items() if remembers(policy)}
-    whole = tables(policies, log)
+    whole = tables(policies, log) if methods else dict(policies)
     emptied = tables({name: memoryless(policies[name]) for name in lasting}, log) if forget else {}
     brief = {name: policy for name, policy in whole.items() if name not in lasting} | emptied
 

@@ -108,10 +108,11 @@ def _fewer(
     """The worlds that each of SHARES of the rows would have given."""
     data, setting, model = log.data, choice.points[choice.index], choice.model
     fitter = Fitter(key, data, model, choice.prepared)
-    fewer = lambda share: fitter("rows", thinned(data, parts, share, seed), [setting], run.part(f"{share}"))[0]
-    fitted = [fewer(share) for share in SHARES]
+    thin = [thinned(data, parts, share, seed) for share in SHARES]
+    both = list(zip(SHARES, thin, strict=True))
+    fitted = [fitter("rows", part, [setting], run.part(f"{share}"))[0] for share, part in both]
     bare = [model.posterior(each, setting, choice.prepared, data, log.task) for each in fitted]
-    return [calibrated(choice, world, data, choice.split) for world in bare]
+    return [calibrated(choice, world, data, choice.split, part) for world, part in zip(bare, thin, strict=True)]
 
 
 def thinned(data: Dataset, parts: Split, share: float, seed: int) -> Split:
