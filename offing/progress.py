@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from functools import cache
+from threading import Lock
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
@@ -38,23 +39,26 @@ class Meter:
         self.spans: list[tuple[float, float]] = []  # of tracing, lowering and compiling, or reading what was kept
         self.programs: list[str] = []
         self.running = 0.0
+        self.lock = Lock()  # programs are compiled in several threads
 
     def hear(self, event: str, duration_secs: float, **about: str | int) -> None:
         """Notes one part of compiling; parts of that part, which were heard before it, are not counted again."""
         if not event.startswith("/jax/core/compile/"):
             return
-        now = time.perf_counter()
-        begin = now - duration_secs
-        while self.spans and self.spans[-1][0] >= begin:
-            self.spans.pop()
-        self.spans.append((max(begin, self.spans[-1][1]) if self.spans else begin, now))
-        if event.endswith("backend_compile_duration"):
-            self.programs.append(str(about.get("fun_name", "")))
+        with self.lock:
+            now = time.perf_counter()
+            begin = now - duration_secs
+            while self.spans and self.spans[-1][0] >= begin:
+                self.spans.pop()
+            self.spans.append((max(begin, self.spans[-1][1]) if self.spans else begin, now))
+            if event.endswith("backend_compile_duration"):
+                self.programs.append(str(about.get("fun_name", "")))
 
     @property
     def compiling(self) -> float:
         """Seconds so far."""
-        return sum(end - begin for begin, end in self.spans)
+        with self.lock:
+            return sum(end - begin for begin, end in self.spans)
 
     def measure(self, run: Callable[[], R]) -> R:
         """Runs a program, and notes what that took beside compiling it."""

@@ -26,6 +26,7 @@ from ..hypers import stack
 from ..types import BadInput, Tree
 
 Work = Callable[..., Any]  # (setting, *args) -> a tree of arrays
+HEAVY = 8  # programs at once that each hold much memory, at most
 
 
 class Chunk(NamedTuple):
@@ -72,9 +73,10 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def side_by_side() -> int:
-    """How many programs run at once: on a CPU one on every core, elsewhere one."""
-    return cores() if jax.default_backend() == "cpu" else 1
+def side_by_side(heavy: bool = False) -> int:
+    """How many programs run at once: on a CPU one on every core, elsewhere one. HEAVY at most, if they are."""
+    able = cores() if jax.default_backend() == "cpu" else 1
+    return min(able, HEAVY) if heavy else able
 
 
 def widest(count: int, bytes_each: int = 0) -> int:

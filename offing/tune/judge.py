@@ -87,7 +87,7 @@ def judge_all(
         missing = dict.fromkeys(set(policies) - set(able), LeftOut(REMEMBERS))
         return missing | _by(key, log, able, method, scale, sampled, run)
 
-    with ThreadPoolExecutor(side_by_side()) as pool:
+    with ThreadPoolExecutor(side_by_side(heavy=True)) as pool:
         for number, (method, each) in enumerate(zip(methods, pool.map(ask, methods), strict=True)):
             for name, estimate in each.items():
                 if isinstance(estimate, LeftOut):

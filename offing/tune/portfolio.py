@@ -185,7 +185,7 @@ def judged(
         return _judged(jury, planner, settings[place], planned[place], known)
 
     candidates: list[Candidate] = []
-    with ThreadPoolExecutor(side_by_side()) as pool:
+    with ThreadPoolExecutor(side_by_side(heavy=True)) as pool:
         first = [one(0)] if planned else []  # which compiles for all
         for candidate in chain(first, pool.map(one, range(1, len(planned)))):
             candidates.append(candidate)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import RLock
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from ..types import Progress
 from .engine import Engine, here
+
+_TELLING = RLock()  # whoever hears of progress need not know that work runs side by side
 
 
 class Cache(Protocol):
@@ -40,9 +43,10 @@ class Run(NamedTuple):
     engine: Engine = here
 
     def tell(self, what: str, done: int, total: int) -> None:
-        """Reports that `done` of `total` parts of `what` are finished."""
+        """Reports that `done` of `total` parts of `what` are finished; one thread at a time."""
         if self.progress is not None:
-            self.progress(what, done, total)
+            with _TELLING:
+                self.progress(what, done, total)
 
     def get(self, name: str) -> list[np.ndarray] | None:
         """The arrays kept under a name, or None."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import jax
@@ -55,17 +55,21 @@ class Sweep(NamedTuple):
     settings: Sequence[object]
 
 
-@partial(jax.tree_util.register_dataclass, data_fields=["setting"], meta_fields=["work"])
+@partial(jax.tree_util.register_dataclass, data_fields=["setting"], meta_fields=["number"])
 @dataclass(frozen=True)
 class _Job:
-    """A setting and what is to be done with it; the latter is structure, so that parts never share a chunk."""
+    """A setting, and which of several works is to be done with it: structure, so that they never share a chunk.
+
+    The work itself is no structure: a worker gets a copy of it with every chunk, and would trace each anew.
+    """
 
     setting: object
-    work: Work
+    number: int
 
 
-def _perform(job: _Job, *args: object) -> object:
-    return job.work(job.setting, *args)
+@cache
+def _performing(works: tuple[Work, ...]) -> Work:
+    return lambda job, *args: works[job.number](job.setting, *args)
 
 
 def sweep(
@@ -83,8 +87,9 @@ def sweep(
 
 def sweeps(parts: Sequence[Sweep], *args: object, run: Run = ALONE) -> list[list[Any]]:
     """Several sweeps over the same arguments at once: none waits for another's program to be compiled."""
-    jobs = [_Job(setting, part.work) for part in parts for setting in part.settings]
-    results = iter(_swept(parts, _perform, jobs, args, run, (0, WIDEST)))
+    jobs = [_Job(setting, number) for number, part in enumerate(parts) for setting in part.settings]
+    work = _performing(tuple(part.work for part in parts))
+    results = iter(_swept(parts, work, jobs, args, run, (0, WIDEST)))
     return [[next(results) for _ in part.settings] for part in parts]
 
 
