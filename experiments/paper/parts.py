@@ -59,7 +59,12 @@ class Part:
     settings: Settings
     work: Work = field(compare=False)
     needs: tuple[str, ...] = ()  # parts whose records and files it reads
+    makes: tuple[str, ...] = ()  # files under the work folder that it leaves and others need
     brought: tuple[str, ...] = ()  # files under the work folder that a reader brings: nobody here can make them
+
+    def gone(self, place: Place) -> list[str]:
+        """The files that it makes and that are not there; records are kept for good, the work folder is not."""
+        return [name for name in self.makes if not (place.work / name).exists()]
 
     @property
     def id(self) -> str:

@@ -97,11 +97,14 @@ def case(name: str, at: Change, hardware: str, seconds: float) -> list[Part]:
     known = source.env in GAINS
     needs = (f"posterior/hands-{source.env}",) if known else ()
     return [
-        Part("ablations", f"plan-{part}", "plan", hardware, seconds, plans, plan, (*source.needs, *needs)),
+        Part(
+            "ablations", f"plan-{part}", "plan", hardware, seconds, plans, plan, (*source.needs, *needs),
+            (path_of(plans),),
+        ),
         Part(
             "ablations", f"play-{part}", "play", "CPU", 20, {**plans, "episodes": at["episodes"]}, realise, (done,)
         ),
-    ]
+    ]  # fmt: skip
 
 
 def plan(place: Place, settings: Settings) -> Numbers:

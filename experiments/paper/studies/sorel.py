@@ -63,7 +63,18 @@ def point(source: Source, rows: int, seed: int, system: str, scale: str) -> list
     playing = (300.0 if whole else 40.0) if large else 10.0
     done = f"sorel/plan-{name}"
     return [
-        Part("sorel", f"plan-{name}", "plan", hardware, seconds, at, plan, source.needs, source.brought),
+        Part(
+            "sorel",
+            f"plan-{name}",
+            "plan",
+            hardware,
+            seconds,
+            at,
+            plan,
+            source.needs,
+            (path_of(at),),
+            source.brought,
+        ),
         Part("sorel", f"play-{name}", "play", "CPU", playing, plays, realise, (done,)),
     ]
 

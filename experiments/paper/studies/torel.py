@@ -84,7 +84,18 @@ def sweep(
     name = name_of(source, planner, how["seed"])
     plans = {key: value for key, value in at.items() if key not in ("episodes", "trials")}
     return [
-        Part("torel", f"plan-{name}", "plan", hardware, seconds, plans, plan, source.needs, source.brought),
+        Part(
+            "torel",
+            f"plan-{name}",
+            "plan",
+            hardware,
+            seconds,
+            plans,
+            plan,
+            source.needs,
+            (path_of(plans),),
+            source.brought,
+        ),
         Part("torel", f"play-{name}", "play", "CPU", playing, at, realise, (f"torel/plan-{name}",)),
     ]
 
