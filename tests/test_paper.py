@@ -57,6 +57,7 @@ def test_parts_are_jobs_with_a_name_a_phase_hardware_and_a_cost(scale):
         assert part.hardware in ("CPU", "GPU")
         assert part.seconds > 0
         assert set(part.needs) <= set(parts)
+        assert all(PHASES.index(parts[need].phase) <= PHASES.index(part.phase) for need in part.needs), name
         assert json.loads(json.dumps(plain(dict(part.settings)))) == plain(dict(part.settings))
     order = list(parts)
     for figure in every_figure():
@@ -247,6 +248,14 @@ def test_a_record_of_other_settings_or_of_another_state_is_stale(place):
     assert status(part, place, tree) == "done"
     assert status(replace(part, settings={"x": 2, "seed": 0}), place, tree) == "stale"
     assert status(part, place, "0" * 40) == "stale"
+
+
+def test_a_cache_is_of_one_state_of_the_library_and_of_one_kind_of_settings(place, monkeypatch):
+    place.cache("one", {"x": 1}).put("fit", [np.ones(1)])
+    assert place.cache("one", {"x": 1}).get("fit") is not None
+    assert place.cache("one", {"x": 2}).get("fit") is None
+    monkeypatch.setattr("experiments.paper.parts.imported", lambda: "0" * 40)
+    assert place.cache("one", {"x": 1}).get("fit") is None
 
 
 def test_parts_run_side_by_side_as_processes(tmp_path):

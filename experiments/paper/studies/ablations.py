@@ -118,7 +118,8 @@ def plan(place: Place, settings: Settings) -> Numbers:
     plans = [plan_of(one) for one in planners.space("rppo", scale, core=settings.get("core"))]
     own = fitted.worlds.fold(0)
     judge = own if settings.get("judge") == "own" else fitted.worlds.fold(1)
-    run = Run(place.cache("ablations-{task}-{rows}-{seed}-{case}".format(**settings).replace(" ", "-")))
+    name = "ablations-{task}-{rows}-{seed}-{case}".format(**settings).replace(" ", "-")
+    run = Run(place.cache(name, {**settings, "log": log.fingerprint}))
     key = jax.random.split(jax.random.key(seed))[1]
     policy = choose_policy(key, rppo.planner, list(dict.fromkeys(plans)), log.data, own, judge, "rppo", run)
     kept.save(place.file(path_of(settings)), [policy.picked])

@@ -94,7 +94,9 @@ def plan(place: Place, settings: Settings) -> Numbers:
     names, core = (("bc", "rppo"), "none") if scale == "smoke" else ((), None)
     plans = portfolio(scale, log.task.actions, names, core) if ours else planners.space("rppo", scale, core=system)
     key = jax.random.split(jax.random.key(seed))[1]  # as `sorel` has it
-    run = Run(place.cache("sorel-{task}-{rows}-{seed}-{system}".format(**settings)))
+    run = Run(
+        place.cache("sorel-{task}-{rows}-{seed}-{system}".format(**settings), {**settings, "log": log.fingerprint})
+    )
     result = planned(key, log, fitted.choice, fitted.worlds, plans, run=run)
     policies, described, scores, chosen = field_of(result, log)
     kept.save(place.file(path_of(settings)), policies)

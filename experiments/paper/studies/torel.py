@@ -110,8 +110,9 @@ def plan(place: Place, settings: Settings) -> Numbers:
     grid = tuple(planners.space(name, str(settings["space"]), **fixed))
     model = get(model_of(scale))
     models = model.space(scale, rows)
-    shared = place.cache(identity(log.fingerprint, seed, models, "torel worlds"))
-    mine = place.cache("torel-{task}-{planner}-{rows}-{seed}-{seeds}".format(**settings))
+    fitted = {"request": identity(log.fingerprint, seed, models, "torel worlds", model.name)}
+    shared = place.cache("torel-worlds", fitted)
+    mine = place.cache("torel-{task}-{planner}-{seed}".format(**settings), {**settings, "log": log.fingerprint})
     result = systems.torel(
         jax.random.key(seed),
         log,
