@@ -56,7 +56,7 @@ def tuned_parts(scale: str, task: str, rows: int, seed: int, seconds: float) -> 
     name = f"{task}-{rows}-{seed}"
     episodes: Settings = {"env": env, "episodes": 8 if scale == "smoke" else 400, "seed": 1_000}
     return [
-        Part("posterior", f"hands-{env}", "play", "CPU", 5, episodes, truth_of_hands),
+        Part("posterior", f"hands-{env}", "collect", "CPU", 5, episodes, truth_of_hands),
         Part(
             "posterior",
             f"tuned-{name}",
