@@ -73,6 +73,11 @@ def test_what_needs_a_gpu_is_told_from_what_a_core_does():
     assert {part.study for part in parts if part.hardware == "GPU"} == set(STUDIES) - {"theory"}
 
 
+def test_every_plan_names_a_core_that_there_is():
+    cores = {part.settings["core"] for part in every_part("full").values() if part.id.startswith("sorel/plan-")}
+    assert cores == {"gru", "none", None}  # any other word would be a linear one without saying so
+
+
 def test_the_papers_table_is_whole():
     by = lambda selector: [r for (_, _, each), r in published.PEARSON.items() if each == selector]
     assert [len(by(name)) for name in published.SELECTORS] == [28, 10, 10, 10, 10]

@@ -13,7 +13,7 @@ from ..drawing import BLUE, GREEN, INK, MUTED, ORANGE, Paint, legend, panels, ta
 from ..published import TIMES_BEST
 from .figure import Drawn, Figure, Record, Records, pairs, tasks
 
-SYSTEMS = {"memory": "the paper's, with memory", "none": "the paper's, without", "ours": "ours"}
+SYSTEMS = {"memory": "the paper's, with a GRU", "none": "the paper's, without memory", "ours": "ours"}
 COLOURS = {"memory": BLUE, "none": GREEN, "ours": INK}
 
 
