@@ -84,7 +84,7 @@ def parts(scale: str) -> list[Part]:
                 at = {"task": source.name, "rows": ROWS["gymnax"], "seed": seed, "scale": "quick", "episodes": 400}
                 listed += case(name, {**at, **change}, "CPU", 150 * worlds)
         at = {"task": BRAX[1].name, "rows": ROWS["brax"], "seed": 0, "scale": "large", "episodes": 64}
-        listed += case(name, {**at, "core": "none", **change}, "GPU", 70 * worlds)
+        listed += case(name, {**at, **change}, "GPU", (70 if "core" in change else 140) * worlds)
     return listed
 
 
