@@ -27,7 +27,7 @@ from offing.value.predictive import predictive
 
 from ..parts import Numbers, Part, Place, Settings
 from . import kept, pools, sorel, torel
-from .tasks import BRAX, EVERY, MUJOCO, SMOKE, Source
+from .tasks import ADROIT, BRAX, EVERY, MUJOCO, SMOKE, Source
 from .truth import earn
 from .worlds import fit, loss
 
@@ -66,7 +66,7 @@ def parts(scale: str) -> list[Part]:
             )
             for method in METHODS:
                 listed.append(_judged(_spread(task, seed), method, "quick", "CPU", ON_CORE[method]))
-    for source in (*BRAX, *MUJOCO):
+    for source in (*BRAX, *MUJOCO, *ADROIT):
         for planner in ("iql", "rebrac"):
             for method in METHODS:
                 asked = _sweep(source, planner, 0, torel.ROWS)
@@ -126,7 +126,8 @@ def _plans(source: Source) -> Pool:
 def _judged(pool: Pool, method: str, scale: str, hardware: str, seconds: float) -> Part:
     settings: Settings = {**pool.settings, "method": method, "scale": scale}
     needs = tuple(dict.fromkeys((pool.made_by, *pool.log)))
-    return Part("judges", f"{pool.name}-{method}", "plan", hardware, seconds, settings, judge, needs)
+    brought = EVERY[pool.task].brought
+    return Part("judges", f"{pool.name}-{method}", "plan", hardware, seconds, settings, judge, needs, (), brought)
 
 
 # ---- pools, logs and truths of gymnax

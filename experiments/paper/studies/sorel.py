@@ -1,7 +1,7 @@
 """SOReL against rows: what was promised by rows alone, and what the policy then truly earned.
 
-Three systems: the paper's with a memory (its GRU), the same without one, and ours, a portfolio of candidates. Beside
-each chosen policy stands the one without its history, which FQE can judge as well, as in the paper.
+Three systems: the paper's with a memory (its GRU), the same without one, and ours, a portfolio of candidates.
+Beside each chosen policy stands the one without its history, which FQE can judge as well, as in the paper.
 """
 
 from __future__ import annotations
