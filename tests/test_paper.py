@@ -405,12 +405,18 @@ def test_an_original_file_of_d4rl_is_read_as_it_is_and_never_overwritten(place):
     assert log.task == Task(1000, 0.99, Box((-1.0,) * 3, (1.0,) * 3))
     assert log.data.steps.obs.shape == (240, 11)
     assert np.flatnonzero(np.asarray(log.data.steps.done)).tolist() == [149]  # a time-out is no end
+    assert EVERY["hopper_medium"].load(place, torel.ROWS, 0).data.rows == 240  # it holds no more
+    assert EVERY["hopper_medium"].load(place, 120, 0).data.rows == 120
 
 
 def test_what_adroit_needs_is_the_readers_to_bring(place):
     part = every_part("full")["torel/plan-pen_expert-iql-0"]
     assert part.brought == ("logs/pen_expert.hdf5",)
     assert run([part], place) == 1
+    judges = [every_part("full")[f"judges/hammer_expert-rebrac-0-{name}"] for name in published.SELECTORS]
+    assert {(one.needs, one.brought) for one in judges} == {
+        (("torel/plan-hammer_expert-rebrac-0",), ("logs/hammer_expert.hdf5",))
+    }
 
 
 def test_our_counterpart_has_the_same_layout(smoke):

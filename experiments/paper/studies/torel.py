@@ -109,7 +109,7 @@ def plan(place: Place, settings: Settings) -> Numbers:
     fixed = {} if settings["updates"] is None else {"updates": settings["updates"]}
     grid = tuple(planners.space(name, str(settings["space"]), **fixed))
     model = get(model_of(scale))
-    models = model.space(scale, rows)
+    models = model.space(scale, log.data.rows)
     fitted = {"request": identity(log.fingerprint, seed, models, "torel worlds", model.name)}
     shared = place.cache("torel-worlds", fitted)
     mine = place.cache("torel-{task}-{planner}-{seed}".format(**settings), {**settings, "log": log.fingerprint})
@@ -126,6 +126,7 @@ def plan(place: Place, settings: Settings) -> Numbers:
     kept.save(place.file(path_of(settings)), [trial.policy for trial in result.trials])
     return {
         **about(Worlds(result.posterior, result.worlds), log.task),
+        "rows": log.data.rows,
         "policies": [{"planner": name, **asdict(trial.setting)} for trial in result.trials],
         "seeds": [trial.seed for trial in result.trials],
         "predicted": [trial.score if np.isfinite(trial.score) else None for trial in result.trials],
