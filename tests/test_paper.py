@@ -16,9 +16,9 @@ import offing
 from experiments.paper import pages, published, runner
 from experiments.paper.__main__ import main, parsed, selected
 from experiments.paper.contents import BEYOND, CONTENTS, ours
+from experiments.paper.figures import correlations, get
 from experiments.paper.figures import every as every_figure
-from experiments.paper.figures import get
-from experiments.paper.figures.sweeps import Sweep
+from experiments.paper.figures.sweeps import Held, Sweep, discounted
 from experiments.paper.parts import PHASES, Part, Place
 from experiments.paper.records import FIELDS, RECORDS, ROOT, every, git, plain, state, status, tree_of
 from experiments.paper.runner import Limits, run
@@ -331,6 +331,23 @@ def test_every_page_is_drawn_from_records(smoke):
             assert (folder / "docs" / picture).read_text().startswith("<svg xmlns=")
 
 
+def test_a_number_that_is_not_finite_takes_no_page_down(smoke):
+    records = json.loads(json.dumps(smoke[1]))
+    for name, record in records.items():
+        numbers = record["numbers"]
+        if name.startswith("judges/"):
+            numbers["value"]["median"][0] = None
+        elif name.startswith("torel/"):
+            numbers["predicted" if "plan-" in name else "return"][0] = None
+        elif name.startswith(("sorel/play-", "ablations/play-")):
+            numbers["return"] = None
+    for figure in every_figure():
+        text, _ = pages.block(figure, records, every_part("smoke"))
+        if figure.name in ("sorel_rows", "sorel_overall", "judges", "correlations", "ablations"):
+            assert "left out" in text, figure.name
+    assert "| 1 | 1 |" in pages.block(get("torel_returns"), records, every_part("smoke"))[0]
+
+
 def test_a_page_without_records_says_what_they_would_cost():
     text, pictures = pages.block(get("sorel_rows"), {}, every_part("full"))
     assert not pictures
@@ -515,7 +532,39 @@ def test_a_sweep_of_several_seeds_is_also_correlated_by_setting():
     one = swept([1.0, 3.0, 4.0, 4.0, 9.0, 3.0], [5.0, 5.0, 0.0, 20.0, 12.0, 18.0], betas)
     assert one.by_setting().value == pytest.approx(1.0)  # means 2, 4, 6 against 5, 10, 15
     assert one.by_setting().policies == 3
-    assert swept(one.said["predictive"], one.true, range(6)).by_setting() is None
+    assert swept(one.said["predictive"], one.true, range(6)).by_setting() == one.correlation("predictive")
+    assert swept([1.0, 3.0, 4.0, np.nan, 9.0, 3.0], one.true, betas).by_setting() is None  # of two settings
+
+
+def test_every_selector_chooses_by_torels_rule_and_ties_are_averaged_over():
+    betas, true = [1.0, 1.0, 3.0, 3.0], [0.0, 4.0, 10.0, 6.0]
+    one = swept([1.0, 2.0, 0.0, 0.5], true, betas, chosen=1)
+    said = {"fqe": [9.0, 0.0, 5.0, 6.0], "is": [1.0] * 4, "dr": [np.nan] * 4, "dualdice": [9.0, np.nan, 2.0, 1.0]}
+    one.said.update({name: np.array(column) for name, column in said.items()})
+    assert one.regret("predictive") == pytest.approx(0.6)  # the policy that it chose
+    assert one.choice("fqe") == [[3]]  # the best single policy is of a setting that is poor on average
+    assert one.regret("is") == pytest.approx(0.5) == one.blind()  # all tie
+    assert one.regret("dr") is None
+    assert one.choice("dualdice") == [[2]]
+    assert swept([1.0, 2.0], [np.nan, np.nan], range(2)).regret("predictive") is None
+
+
+def test_a_discounted_estimate_is_held_against_a_discounted_truth():
+    played = {"return": [3.0], "value": [2.0], "endless": [1.0, None]}
+    assert discounted("fqe", played).words == "discounted value without a time limit"
+    np.testing.assert_array_equal(discounted("fqe", played).true, [1.0, np.nan])
+    assert discounted("is", played).true.tolist() == [2.0]
+    assert discounted("fqe", {"return": [3.0]}).words == "return"
+    one = swept([1.0, 2.0, 3.0], [3.0, 2.0, 1.0], range(3))._replace(held={"fqe": Held("value", np.arange(3.0))})
+    one.said["fqe"] = np.array([1.0, 2.0, 3.0])
+    assert [one.correlation(name).value for name in ("predictive", "fqe")] == pytest.approx([-1.0, 1.0])
+
+
+def test_counts_are_out_of_the_papers_sweeps():
+    one = swept([1.0, 2.0, 3.0, 4.1], [1.0, 2.0, 3.0, 4.0], range(4))
+    text = correlations.counts([one._replace(task="hopper", planner="mopo"), one, one._replace(task="mine")])
+    assert "of the paper's 28 sweeps TOReL 1 (1 are judged here; the paper 18)" in text
+    assert "of the 10 that it has for every selector TOReL 0 (0 are judged here; the paper 6)" in text
 
 
 def test_a_sweep_without_spread_says_so_and_what_diverged_is_left_out():
