@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import jax
@@ -12,12 +13,12 @@ import numpy as np
 import pytest
 
 import offing
-from experiments.paper import pages, published
-from experiments.paper.__main__ import main
+from experiments.paper import pages, published, runner
+from experiments.paper.__main__ import main, parsed, selected
 from experiments.paper.contents import BEYOND, CONTENTS, ours
+from experiments.paper.figures import correlations, get
 from experiments.paper.figures import every as every_figure
-from experiments.paper.figures import get
-from experiments.paper.figures.sweeps import Sweep
+from experiments.paper.figures.sweeps import Held, Sweep, discounted
 from experiments.paper.parts import PHASES, Part, Place
 from experiments.paper.records import FIELDS, RECORDS, ROOT, every, git, plain, state, status, tree_of
 from experiments.paper.runner import Limits, run
@@ -56,6 +57,7 @@ def test_parts_are_jobs_with_a_name_a_phase_hardware_and_a_cost(scale):
         assert part.hardware in ("CPU", "GPU")
         assert part.seconds > 0
         assert set(part.needs) <= set(parts)
+        assert all(PHASES.index(parts[need].phase) <= PHASES.index(part.phase) for need in part.needs), name
         assert json.loads(json.dumps(plain(dict(part.settings)))) == plain(dict(part.settings))
     order = list(parts)
     for figure in every_figure():
@@ -69,6 +71,11 @@ def test_what_needs_a_gpu_is_told_from_what_a_core_does():
     parts = every_part("full").values()
     assert not any(part.hardware == "GPU" for part in parts if part.phase == "play")
     assert {part.study for part in parts if part.hardware == "GPU"} == set(STUDIES) - {"theory"}
+
+
+def test_every_plan_names_a_core_that_there_is():
+    cores = {part.settings["core"] for part in every_part("full").values() if part.id.startswith("sorel/plan-")}
+    assert cores == {"gru", "none", None}  # any other word would be a linear one without saying so
 
 
 def test_the_papers_table_is_whole():
@@ -148,6 +155,8 @@ class Work:
                 raise ValueError("why")
             if name == "refused":
                 raise offing.BadInput("one line")
+            for file in more.get("makes", ()):
+                place.file(file).write_text("made")
             return {"twice": 2 * settings["x"]}
 
         return Part("toy", name, "plan", "CPU", 1.0, {"x": 1, "seed": 0}, work, **more)
@@ -189,6 +198,48 @@ def test_what_fails_is_named_and_the_others_go_on(place, capsys):
     assert set(every(place.records)) == {"toy/fine"}
 
 
+def test_what_made_a_file_that_is_gone_runs_again_where_an_unfinished_part_needs_it(place, capsys):
+    jobs = Work()
+    maker = jobs.of("maker", makes=("policies/one.npz",))
+    player, judge = (jobs.of(name, needs=("toy/maker",)) for name in ("player", "judge"))
+    known = {part.id: part for part in (maker, player, judge)}
+    assert run([maker, player], place) == 0
+    (place.work / "policies/one.npz").unlink()
+    assert run([maker, player], place) == 0  # nobody needs the file any more
+    assert jobs.ran == ["maker", "player"]
+    assert run([judge], place, known=known) == 1
+    assert "toy/judge: left, it needs policies/one.npz of toy/maker" in capsys.readouterr().out
+    assert run([maker, player, judge], place) == 0
+    assert jobs.ran == ["maker", "player", "maker", "judge"]
+
+
+def test_what_fails_is_tried_once_a_call_however_long_others_go_on(place):
+    jobs = Work()
+    parts = [jobs.of("broken"), jobs.of("third", needs=("toy/second",)), jobs.of("second", needs=("toy/first",))]
+    assert run([*parts, jobs.of("first")], place) == 1
+    assert jobs.ran == ["broken", "first", "second", "third"]
+
+
+def test_a_child_runs_exactly_the_part_that_it_is_named(place, monkeypatch):
+    given = parsed(["all", "--only", "logs/hopper"])
+    assert set(selected(given, every_part("full"))) == {"logs/hopper"}  # logs/hopper_medium begins so
+    called = []
+
+    class Child:
+        pid = 0
+
+        def __init__(self, command, **_):
+            called.append(command)
+
+        def wait(self):
+            return 1
+
+    monkeypatch.setattr(runner, "subprocess", SimpleNamespace(Popen=Child))
+    part = replace(Work().of("one"), hardware="GPU")
+    assert run([part], place, ["all"], Limits(jobs=2)) == 1
+    assert [command[-3:] for command in called] == [["all", "--only", "toy/one"]]
+
+
 def test_nothing_begins_that_would_not_end_in_time(place):
     jobs = Work()
     assert run([replace(jobs.of("long"), seconds=90.0), jobs.of("short")], place, limits=Limits(seconds=60.0)) == 1
@@ -202,6 +253,14 @@ def test_a_record_of_other_settings_or_of_another_state_is_stale(place):
     assert status(part, place, tree) == "done"
     assert status(replace(part, settings={"x": 2, "seed": 0}), place, tree) == "stale"
     assert status(part, place, "0" * 40) == "stale"
+
+
+def test_a_cache_is_of_one_state_of_the_library_and_of_one_kind_of_settings(place, monkeypatch):
+    place.cache("one", {"x": 1}).put("fit", [np.ones(1)])
+    assert place.cache("one", {"x": 1}).get("fit") is not None
+    assert place.cache("one", {"x": 2}).get("fit") is None
+    monkeypatch.setattr("experiments.paper.parts.imported", lambda: "0" * 40)
+    assert place.cache("one", {"x": 1}).get("fit") is None
 
 
 def test_parts_run_side_by_side_as_processes(tmp_path):
@@ -235,10 +294,12 @@ def test_every_part_leaves_a_record_and_is_not_run_again(smoke, capsys):
     folder, records, given = smoke
     assert set(records) == set(every_part("smoke"))
     assert not (folder / "failed").exists()
+    stamps = lambda: {path: path.stat().st_mtime_ns for path in (folder / "records").rglob("*.json")}
+    before, count = stamps(), sum(part.phase != "collect" for part in every_part("smoke").values())
+    assert not any(part.gone(Place(folder / "records", folder)) for part in every_part("smoke").values())
     assert main(["all", *given, "--phase", "plan", "play"]) == 0
-    assert "26 parts" not in capsys.readouterr().out.replace("24 parts, 24 of them done", "")
-    before = {path: path.stat().st_mtime_ns for path in (folder / "records").rglob("*.json")}
-    assert before == {path: path.stat().st_mtime_ns for path in before}
+    assert f"{count} parts, {count} of them done" in capsys.readouterr().out
+    assert before == stamps()
 
 
 def test_a_dry_run_lists_parts_hardware_and_what_was_measured(smoke, capsys):
@@ -268,6 +329,23 @@ def test_every_page_is_drawn_from_records(smoke):
             assert f"from {len(figure.of(records))} records" in text
         for picture in re.findall(r"\]\((img/.*?)\)", text):
             assert (folder / "docs" / picture).read_text().startswith("<svg xmlns=")
+
+
+def test_a_number_that_is_not_finite_takes_no_page_down(smoke):
+    records = json.loads(json.dumps(smoke[1]))
+    for name, record in records.items():
+        numbers = record["numbers"]
+        if name.startswith("judges/"):
+            numbers["value"]["median"][0] = None
+        elif name.startswith("torel/"):
+            numbers["predicted" if "plan-" in name else "return"][0] = None
+        elif name.startswith(("sorel/play-", "ablations/play-")):
+            numbers["return"] = None
+    for figure in every_figure():
+        text, _ = pages.block(figure, records, every_part("smoke"))
+        if figure.name in ("sorel_rows", "sorel_overall", "judges", "correlations", "ablations"):
+            assert "left out" in text, figure.name
+    assert "| 1 | 1 |" in pages.block(get("torel_returns"), records, every_part("smoke"))[0]
 
 
 def test_a_page_without_records_says_what_they_would_cost():
@@ -344,12 +422,18 @@ def test_an_original_file_of_d4rl_is_read_as_it_is_and_never_overwritten(place):
     assert log.task == Task(1000, 0.99, Box((-1.0,) * 3, (1.0,) * 3))
     assert log.data.steps.obs.shape == (240, 11)
     assert np.flatnonzero(np.asarray(log.data.steps.done)).tolist() == [149]  # a time-out is no end
+    assert EVERY["hopper_medium"].load(place, torel.ROWS, 0).data.rows == 240  # it holds no more
+    assert EVERY["hopper_medium"].load(place, 120, 0).data.rows == 120
 
 
 def test_what_adroit_needs_is_the_readers_to_bring(place):
     part = every_part("full")["torel/plan-pen_expert-iql-0"]
     assert part.brought == ("logs/pen_expert.hdf5",)
     assert run([part], place) == 1
+    judges = [every_part("full")[f"judges/hammer_expert-rebrac-0-{name}"] for name in published.SELECTORS]
+    assert {(one.needs, one.brought) for one in judges} == {
+        (("torel/plan-hammer_expert-rebrac-0",), ("logs/hammer_expert.hdf5",))
+    }
 
 
 def test_our_counterpart_has_the_same_layout(smoke):
@@ -448,7 +532,39 @@ def test_a_sweep_of_several_seeds_is_also_correlated_by_setting():
     one = swept([1.0, 3.0, 4.0, 4.0, 9.0, 3.0], [5.0, 5.0, 0.0, 20.0, 12.0, 18.0], betas)
     assert one.by_setting().value == pytest.approx(1.0)  # means 2, 4, 6 against 5, 10, 15
     assert one.by_setting().policies == 3
-    assert swept(one.said["predictive"], one.true, range(6)).by_setting() is None
+    assert swept(one.said["predictive"], one.true, range(6)).by_setting() == one.correlation("predictive")
+    assert swept([1.0, 3.0, 4.0, np.nan, 9.0, 3.0], one.true, betas).by_setting() is None  # of two settings
+
+
+def test_every_selector_chooses_by_torels_rule_and_ties_are_averaged_over():
+    betas, true = [1.0, 1.0, 3.0, 3.0], [0.0, 4.0, 10.0, 6.0]
+    one = swept([1.0, 2.0, 0.0, 0.5], true, betas, chosen=1)
+    said = {"fqe": [9.0, 0.0, 5.0, 6.0], "is": [1.0] * 4, "dr": [np.nan] * 4, "dualdice": [9.0, np.nan, 2.0, 1.0]}
+    one.said.update({name: np.array(column) for name, column in said.items()})
+    assert one.regret("predictive") == pytest.approx(0.6)  # the policy that it chose
+    assert one.choice("fqe") == [[3]]  # the best single policy is of a setting that is poor on average
+    assert one.regret("is") == pytest.approx(0.5) == one.blind()  # all tie
+    assert one.regret("dr") is None
+    assert one.choice("dualdice") == [[2]]
+    assert swept([1.0, 2.0], [np.nan, np.nan], range(2)).regret("predictive") is None
+
+
+def test_a_discounted_estimate_is_held_against_a_discounted_truth():
+    played = {"return": [3.0], "value": [2.0], "endless": [1.0, None]}
+    assert discounted("fqe", played).words == "discounted value without a time limit"
+    np.testing.assert_array_equal(discounted("fqe", played).true, [1.0, np.nan])
+    assert discounted("is", played).true.tolist() == [2.0]
+    assert discounted("fqe", {"return": [3.0]}).words == "return"
+    one = swept([1.0, 2.0, 3.0], [3.0, 2.0, 1.0], range(3))._replace(held={"fqe": Held("value", np.arange(3.0))})
+    one.said["fqe"] = np.array([1.0, 2.0, 3.0])
+    assert [one.correlation(name).value for name in ("predictive", "fqe")] == pytest.approx([-1.0, 1.0])
+
+
+def test_counts_are_out_of_the_papers_sweeps():
+    one = swept([1.0, 2.0, 3.0, 4.1], [1.0, 2.0, 3.0, 4.0], range(4))
+    text = correlations.counts([one._replace(task="hopper", planner="mopo"), one, one._replace(task="mine")])
+    assert "of the paper's 28 sweeps TOReL 1 (1 are judged here; the paper 18)" in text
+    assert "of the 10 that it has for every selector TOReL 0 (0 are judged here; the paper 6)" in text
 
 
 def test_a_sweep_without_spread_says_so_and_what_diverged_is_left_out():

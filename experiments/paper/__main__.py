@@ -26,6 +26,7 @@ def parsed(arguments: list[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("name", choices=("all", *ours()), help="a figure or table")
     parser.add_argument("--part", nargs="+", help="only these parts, as STUDY/NAME or the beginning of it")
+    parser.add_argument("--only", help="exactly the part of this id, whether it is done or not: what --jobs calls")
     parser.add_argument("--phase", nargs="+", choices=PHASES, default=list(PHASES))
     parser.add_argument("--scale", choices=SCALES, default="full", help="smoke: seconds, and numbers mean nothing")
     parser.add_argument("--out", type=Path, help="folder of records (default: experiments/paper/records)")
@@ -50,16 +51,19 @@ def main(arguments: list[str] | None = None) -> int:
     if given.dry_run:
         listed(wanted, place)
         return 0
-    left = (
-        run(list(wanted.values()), place, repeated(given), Limits(given.jobs, 60 * given.minutes)) if wanted else 0
-    )
-    if "draw" in given.phase and not given.part:
+    limits, again = Limits(given.jobs, 60 * given.minutes), given.only is not None
+    left = run(list(wanted.values()), place, repeated(given), limits, parts, again) if wanted else 0
+    if "draw" in given.phase and not given.part and not given.only:
         drawn(given, place, parts)
     return int(left > 0)
 
 
 def selected(given: argparse.Namespace, parts: Mapping[str, Part]) -> dict[str, Part]:
-    """The parts of the figure that are of the phases, and of those named."""
+    """The parts of the figure that are of the phases, and of those named; or the one part that is asked for."""
+    if given.only:
+        if given.only not in parts:
+            raise SystemExit(f"{given.only}: no such part")
+        return {given.only: parts[given.only]}
     mine = dict(parts) if given.name == "all" else get(given.name).made_of(parts)
     chosen = {name: part for name, part in mine.items() if part.phase in given.phase}
     if given.part:

@@ -1,7 +1,14 @@
-"""A part is one job with a name, a phase, hardware and an expected cost; it ends in one record."""
+"""A part is one job with a name, a phase, hardware and an expected cost; it ends in one record.
+
+A part is known by its settings and by the tree of `offing/`. Constants of the modules under `studies/` (numbers of
+episodes and copies, nets of the estimators, gains of controllers) decide numbers too, and neither a record nor a
+cache knows them: who changes one deletes the records and the caches of what it decides.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,6 +16,8 @@ from typing import Any
 
 from offing.report.store import Folder, read_json
 from offing.types import BadInput
+
+from .library import imported
 
 PHASES = ("collect", "plan", "play", "draw")  # collect and play need true environments; draw needs records alone
 SCALES = ("smoke", "full")
@@ -39,9 +48,10 @@ class Place:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    def cache(self, name: str) -> Folder:
-        """Finished chunks of a part: a part that was killed goes on from them."""
-        return Folder(self.work / "cache", name)
+    def cache(self, name: str, settings: Settings) -> Folder:
+        """Finished chunks of these settings in this state of the library: what was killed goes on from them."""
+        known = hashlib.sha256(json.dumps([imported(), dict(settings)], sort_keys=True).encode()).hexdigest()
+        return Folder(self.work / "cache", f"{name}-{known[:16]}")
 
 
 Work = Callable[[Place, Settings], Numbers]
@@ -59,7 +69,12 @@ class Part:
     settings: Settings
     work: Work = field(compare=False)
     needs: tuple[str, ...] = ()  # parts whose records and files it reads
+    makes: tuple[str, ...] = ()  # files under the work folder that it leaves and others need
     brought: tuple[str, ...] = ()  # files under the work folder that a reader brings: nobody here can make them
+
+    def gone(self, place: Place) -> list[str]:
+        """The files that it makes and that are not there; records are kept for good, the work folder is not."""
+        return [name for name in self.makes if not (place.work / name).exists()]
 
     @property
     def id(self) -> str:

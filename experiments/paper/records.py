@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.metadata
 import os
 import platform
@@ -17,9 +16,9 @@ import numpy as np
 from offing.report.store import read_json, write_json
 from offing.types import Json
 
+from .library import ROOT, tree_of
 from .parts import Numbers, Part, Place
 
-ROOT = Path(__file__).parents[2]
 RECORDS = Path(__file__).parent / "records"
 FIELDS = (
     "study", "part", "phase", "settings", "numbers", "tree", "changed", "commit", "versions", "device", "cores",
@@ -27,25 +26,6 @@ FIELDS = (
 )  # fmt: skip
 PACKAGES = ("offing", "jax", "numpy", "scipy", "scikit-learn", "gymnax", "brax", "gymnasium", "mujoco")
 DIGITS = 7  # of a number in a record: more is rounding of single precision
-
-
-def tree_of(folder: Path) -> str:
-    """The hash that git gives to a folder of these contents, so that it can be told where there is no git."""
-    entries = []
-    for path in folder.iterdir():
-        if path.name == "__pycache__" or path.suffix == ".pyc":
-            continue
-        if path.is_dir():
-            entries.append((f"{path.name}/", b"40000 ", path.name, tree_of(path)))
-        else:
-            content = path.read_bytes()
-            blob = hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-            mode = b"100755 " if os.access(path, os.X_OK) else b"100644 "
-            entries.append((path.name, mode, path.name, blob))
-    body = b"".join(
-        mode + name.encode() + b"\0" + bytes.fromhex(digest) for _, mode, name, digest in sorted(entries)
-    )
-    return hashlib.sha1(b"tree %d\0" % len(body) + body).hexdigest()
 
 
 def git(*words: str) -> str:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from queue import Queue
 from typing import NamedTuple
@@ -29,26 +29,54 @@ class Limits(NamedTuple):
 WHOLE = Limits()
 
 
-def run(parts: Sequence[Part], place: Place, arguments: Sequence[str] = (), limits: Limits = WHOLE) -> int:
-    """Runs every part that is not done, in order; how many are left. `arguments` repeat the call for one part."""
-    tree, began = str(state()["tree"]), time.monotonic()
-    left = [part for part in parts if status(part, place, tree) != "done"]
+class Scene(NamedTuple):
+    """What parts are held against: where records and files lie, all parts by their ids, and the library's tree."""
+
+    place: Place
+    known: Mapping[str, Part]
+    tree: str
+
+
+def run(
+    parts: Sequence[Part],
+    place: Place,
+    arguments: Sequence[str] = (),
+    limits: Limits = WHOLE,
+    known: Mapping[str, Part] | None = None,
+    again: bool = False,
+) -> int:
+    """Runs every part that is not done, in order, each once; how many are left.
+
+    `arguments` repeat the call for one part. `known` are all parts that a need may name, beside those of the call.
+    With `again` what is done is run as well.
+    """
+    began = time.monotonic()
+    scene = Scene(place, {**(known or {}), **{part.id: part for part in parts}}, str(state()["tree"]))
+    left = list(parts) if again else unfinished(parts, scene)
+    tried: set[str] = set()
     print(f"{len(parts)} parts, {len(parts) - len(left)} of them done", flush=True)
-    while left:
-        ready = [p for p in left if not missing(p, place, tree) and fits(p, limits, time.monotonic() - began)]
-        if not ready:
-            break
+    while ready := [part for part in left if part.id not in tried and not missing(part, scene)]:
+        tried |= {part.id for part in ready}
         if limits.jobs > 1:
-            finished = abreast(ready, place, arguments, limits, began)
+            finished = abreast(ready, scene, arguments, limits, began)
         else:
             finished = [part for part in ready if alone(part, place, limits, began)]
-        if not finished:
-            break  # what is left waits for something that does not come
         left = [part for part in left if part not in finished]
     for part in left:
-        waits = missing(part, place, tree)
+        waits = missing(part, scene)
         print(f"{part.id}: left{', it needs ' + ', '.join(waits) if waits else ''}", flush=True)
     return len(left)
+
+
+def unfinished(parts: Sequence[Part], scene: Scene) -> list[Part]:
+    """Those without a record, and those whose record is there but not the files that an unfinished one needs."""
+    left = {part.id for part in parts if status(part, scene.place, scene.tree) != "done"}
+    before = -1
+    while before != len(left):
+        before = len(left)
+        needed = {need for part in parts if part.id in left for need in part.needs}
+        left |= {part.id for part in parts if part.id in needed and part.gone(scene.place)}
+    return [part for part in parts if part.id in left]
 
 
 def fits(part: Part, limits: Limits, spent: float) -> bool:
@@ -56,14 +84,21 @@ def fits(part: Part, limits: Limits, spent: float) -> bool:
     return spent + part.seconds <= limits.seconds
 
 
-def missing(part: Part, place: Place, tree: str) -> list[str]:
-    """Parts and files that it needs and that are not there; a record of another state is none."""
-    records = [need for need in part.needs if not current(need, place, tree)]
-    return [*records, *(name for name in part.brought if not (place.work / name).exists())]
+def missing(part: Part, scene: Scene) -> list[str]:
+    """Parts and files that it needs and that are not there, in words; a record of another state is none."""
+    waits = [word for need in part.needs for word in absent(need, scene)]
+    return [*waits, *(name for name in part.brought if not (scene.place.work / name).exists())]
 
 
-def current(need: str, place: Place, tree: str) -> bool:
-    return place.record_of(need).exists() and place.read(need)["tree"] == tree
+def absent(need: str, scene: Scene) -> list[str]:
+    """What is not there of a needed part, in words: its record, or with that those of its files that are gone."""
+    part, place = scene.known.get(need), scene.place
+    if part is None:  # nobody says what it makes: its record alone counts
+        there = place.record_of(need).exists() and place.read(need)["tree"] == scene.tree
+        return [] if there else [need]
+    if status(part, place, scene.tree) != "done":
+        return [need]
+    return [f"{name} of {need}" for name in part.gone(place)]
 
 
 def alone(part: Part, place: Place, limits: Limits, began: float) -> bool:
@@ -88,27 +123,26 @@ def alone(part: Part, place: Place, limits: Limits, began: float) -> bool:
 
 
 def abreast(
-    parts: Sequence[Part], place: Place, arguments: Sequence[str], limits: Limits, began: float
+    parts: Sequence[Part], scene: Scene, arguments: Sequence[str], limits: Limits, began: float
 ) -> list[Part]:
-    """Runs parts side by side, each a process on a core of its own; those that left a record."""
+    """Runs parts side by side, each a process on a core of its own; those that left a record and their files."""
     cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [0]
     free: Queue[int] = Queue()
     for i in range(limits.jobs):
         free.put(cores[i % len(cores)])
-    tree = str(state()["tree"])
 
     def one(part: Part) -> bool:
         if not fits(part, limits, time.monotonic() - began):
             return False
         core = free.get()
-        command = [sys.executable, "-m", "experiments.paper", *arguments, "--part", part.id]
+        command = [sys.executable, "-m", "experiments.paper", *arguments, "--only", part.id]
         environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}  # on a GPU they share its memory
         process = subprocess.Popen(command, cwd=ROOT, env=environment)
         if part.hardware == "CPU" and hasattr(os, "sched_setaffinity"):
             os.sched_setaffinity(process.pid, {core})  # before it has threads, which all inherit it
-        process.wait()
+        ended = process.wait()
         free.put(core)
-        return status(part, place, tree) == "done"
+        return ended == 0 and not absent(part.id, scene)
 
     with ThreadPoolExecutor(limits.jobs) as pool:
         return [part for part, done in zip(parts, pool.map(one, parts), strict=True) if done]

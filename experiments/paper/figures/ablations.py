@@ -5,13 +5,17 @@ from __future__ import annotations
 import numpy as np
 
 from ..drawing import BLUE, ORANGE, against, panels, table
-from .figure import Drawn, Figure, Record, Records, pairs, tasks
+from .figure import Drawn, Figure, Record, Records, left_out, pairs, tasks, whole
+
+NEEDED = ("pil.total", "pil.error", "pil.spread", "predicted", "true.return")
 
 
 def draw(records: Records) -> Drawn:
-    found = pairs(records, "ablations")
+    every = pairs(records, "ablations")
+    found = whole(every, *NEEDED)
+    gone = left_out("Plans", every, found)
     if not found:
-        return Drawn("")
+        return Drawn(gone)
     cells, each = [], []
     for task in tasks(found):
         mine = [row for row in found if row["task"] == task]
@@ -42,13 +46,15 @@ def draw(records: Records) -> Drawn:
         "covered",
     ]
     title = "What was promised against what came, one thing changed at a time"
-    return Drawn(table(head, cells), {"ablations": panels("ablations", title, each)})
+    text = "\n\n".join(part for part in (gone, table(head, cells)) if part)
+    return Drawn(text, {"ablations": panels("ablations", title, each)})
 
 
 def line(task: str, case: str, rows: list[Record]) -> list[object]:
     """Means over seeds."""
     mean = lambda of: float(np.mean([of(row) for row in rows]))
-    hand = lambda key: mean(lambda row: row["hands"][key]) if all(row["hands"] for row in rows) else None
+    known = whole(rows, "hands.off", "hands.inside")
+    hand = lambda key: mean(lambda row: row["hands"][key]) if len(known) == len(rows) else None
     return [
         task, case, len(rows), mean(lambda r: r["pil"]["total"]), mean(lambda r: r["pil"]["error"]),
         mean(lambda r: r["pil"]["spread"]), mean(lambda r: r["predicted"]), mean(lambda r: r["true"]["return"]),

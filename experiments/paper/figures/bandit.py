@@ -37,10 +37,12 @@ def curves(row: Record) -> Paint:
 
     def draw(axis: Axes) -> None:
         for colour, (among, curve) in zip((BLUE, GREEN), row["true"]["bandit"].items(), strict=False):
-            axis.plot(curve["samples"], curve["worth"], color=colour, label=f"{among} arms")
+            worth = [float("nan") if v is None else v for v in curve["worth"]]
+            axis.plot(curve["samples"], worth, color=colour, label=f"{among} arms")
             low, high = ([float("nan") if v is None else v for v in curve[k]] for k in ("low", "high"))
             axis.fill_between(curve["samples"], low, high, color=colour, alpha=0.2, lw=0)
-        axis.axhline(row["true"]["target"], color=INK, lw=1, ls=":", label="TOReL")
+        if row["true"]["target"] is not None:
+            axis.axhline(row["true"]["target"], color=INK, lw=1, ls=":", label="TOReL")
         axis.set(xlabel="online samples", ylabel="true return")
         canvas.plain_axis(axis.xaxis)
         canvas.plain_axis(axis.yaxis)

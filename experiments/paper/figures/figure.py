@@ -59,6 +59,26 @@ def pairs(records: Records, study: str) -> list[Record]:
     return joined
 
 
+def at(row: Record, path: str) -> Any:
+    """What lies in a row under names with dots between them; None where something on the way is none."""
+    found: Any = row
+    for name in path.split("."):
+        found = None if found is None else found[name]
+    return found
+
+
+def whole(rows: Sequence[Record], *paths: str) -> list[Record]:
+    """The rows in which none of these numbers, or of the numbers of these lists, is missing: all were finite."""
+    there = lambda value: None not in value if isinstance(value, list) else value is not None
+    return [row for row in rows if all(there(at(row, path)) for path in paths)]
+
+
+def left_out(what: str, rows: Sequence[Record], kept: Sequence[Record]) -> str:
+    """A sentence that says how many rows are left out as a number of theirs is not finite; or nothing."""
+    gone = len(rows) - len(kept)
+    return f"{what}: {gone} of {len(rows)} left out, whose numbers are not all finite." if gone else ""
+
+
 def tasks(rows: Sequence[Record]) -> list[str]:
     """Their tasks, each once."""
     return list(dict.fromkeys(str(row["task"]) for row in rows))

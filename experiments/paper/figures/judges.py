@@ -10,9 +10,7 @@ from offing.value import metrics
 
 from ..drawing import BLUE, GREEN, against, panels, table
 from .figure import Drawn, Figure, Record, Records
-from .sweeps import NAMES
-
-ENDLESS = ("fqe", "dr", "dualdice")  # what these estimate has no time limit, and neither has their truth
+from .sweeps import ENDLESS, NAMES, numbers
 
 
 class Judged(NamedTuple):
@@ -24,6 +22,7 @@ class Judged(NamedTuple):
     true: np.ndarray
     interval: np.ndarray  # [P, 2]
     size: float  # range of the true values
+    gone: int  # policies left out, since a number of theirs is not finite
     seconds: float
 
 
@@ -38,22 +37,22 @@ def judged(records: Records) -> list[Judged]:
         if truth is None:
             continue
         value = record["numbers"]["value"]
-        numbers = lambda each: np.array([np.nan if v is None else v for v in each], float)
         said, pairs = numbers(value["median"]), np.array([numbers(pair) for pair in value["interval"]])
-        good = np.isfinite(said)
+        good = np.isfinite(said) & np.isfinite(truth) & np.isfinite(pairs).all(1)
         method, pool = record["settings"]["method"], record["part"].rpartition("-")[0]
-        size = float(np.ptp(truth)) or 1.0
-        found.append(Judged(pool, method, said[good], truth[good], pairs[good], size, record["seconds"]))
+        known, gone = truth[np.isfinite(truth)], int((~good).sum())
+        size = (float(np.ptp(known)) if len(known) else 0.0) or 1.0
+        found.append(Judged(pool, method, said[good], truth[good], pairs[good], size, gone, record["seconds"]))
     return found
 
 
 def truth_of(played: Record, record: Record) -> np.ndarray | None:
     """True discounted values of a pool; those of endless episodes for methods that know no limit of time."""
-    numbers = played["numbers"]
-    numbers = numbers.get("every", numbers)
-    if numbers is None:
+    columns = played["numbers"]
+    columns = columns.get("every", columns)
+    if columns is None:
         return None
-    return np.array(numbers["endless" if record["settings"]["method"] in ENDLESS else "value"], float)
+    return numbers(columns["endless" if record["settings"]["method"] in ENDLESS else "value"])
 
 
 def draw(records: Records) -> Drawn:
@@ -75,7 +74,8 @@ def draw(records: Records) -> Drawn:
         if each
         else {}
     )
-    return Drawn("\n\n".join([account(found), every(found)]), pictures)
+    text = "\n\n".join(part for part in (account(found), gone(found), every(found)) if part)
+    return Drawn(text, pictures)
 
 
 def row(one: Judged) -> list[Any]:
@@ -88,6 +88,18 @@ def row(one: Judged) -> list[Any]:
         one.pool, "worlds" if one.method == "predictive" else NAMES[one.method], n, off / one.size, off, rank,
         regret and regret.value, regret and regret.chance, float(inside.mean()), one.seconds,
     ]  # fmt: skip
+
+
+def gone(found: list[Judged]) -> str:
+    """How many policies are left out, since what was said of them or their truth is not finite, by method."""
+    said = []
+    for method, name in NAMES.items():
+        mine = [one for one in found if one.method == method]
+        count = sum(one.gone for one in mine)
+        if count:
+            whole = count + sum(len(one.said) for one in mine)
+            said.append(f"{'worlds' if method == 'predictive' else name} {count} of {whole}")
+    return f"Policies left out, whose numbers are not all finite: {', '.join(said)}." * bool(said)
 
 
 def every(found: list[Judged]) -> str:
@@ -115,7 +127,8 @@ def account(found: list[Judged]) -> str:
     both = [pool for pool in ours if pool in theirs]
     if not both:
         return ""
-    mean = lambda rows, i: float(np.mean([rows[pool][i] for pool in both if rows[pool][i] is not None]))
+    there = lambda rows, i: [rows[pool][i] for pool in both if rows[pool][i] is not None]
+    mean = lambda rows, i: float(np.mean(there(rows, i))) if there(rows, i) else float("nan")
     inside = sum(round(ours[p][8] * ours[p][2]) for p in both)
     count = sum(int(ours[p][2]) for p in both)
     return (

@@ -22,11 +22,13 @@ def scatter(
                 figure = one.correlation(selector)
                 r = "too few, or alike" if figure is None else f"r {figure.value:.2f}"
                 group = ("", true.tolist(), estimate.tolist(), BLUE)
-                unit = "true return", f"{NAMES[selector]}'s estimate"
+                unit = f"true {one.truth(selector).words}", f"{NAMES[selector]}'s estimate"
                 each.append(
                     (f"{one.name}, {NAMES[selector]}: {r}", against([group], *unit, same=selector == "predictive"))
                 )
-                said.append(f"{one.name}, {NAMES[selector]}: {r}, {len(true)} policies")
+                gone = f", {len(one.true) - len(true)} left out (not finite)" * (len(true) < len(one.true))
+                words = one.truth(selector).words
+                said.append(f"{one.name}, {NAMES[selector]}, {words}: {r}, {len(true)} policies{gone}")
         if not each:
             return Drawn("")
         across = len(selectors) if len(selectors) > 1 else 4

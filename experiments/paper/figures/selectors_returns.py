@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from offing.value import metrics
-
 from ..drawing import BLUE, GREEN, INK, MUTED, ORANGE, panels, strips, table
 from .figure import Drawn, Figure, Records
-from .sweeps import NAMES, Sweep, sweeps
+from .sweeps import NAMES, Sweep, left_out, sweeps
 
 COLOURS = {"predictive": BLUE, "fqe": GREEN, "dualdice": ORANGE, "dr": INK, "is": MUTED}
 
@@ -21,32 +19,30 @@ def draw(records: Records) -> Drawn:
     for task in dict.fromkeys(one.task for one in found):
         rows = []
         for one in (one for one in found if one.task == task):
-            marks = [(NAMES[s], float(one.true[one.choice(s)]), COLOURS[s]) for s in NAMES if s in one.said]
-            rows.append((one.planner, one.true.tolist(), marks))
-            cells.append([task, one.planner, *(regret(one, s) for s in NAMES), blind(one)])
+            marks = [(NAMES[s], one.earned(s), COLOURS[s]) for s in NAMES if s in one.said]
+            shown = [(name, earned, colour) for name, earned, colour in marks if earned is not None]
+            rows.append((one.planner, one.played.tolist(), shown))
+            cells.append([task, one.planner, *(regret(one, s) for s in NAMES), one.blind()])
         each.append((task, strips(rows)))
     head = ["log", "planner", *NAMES.values(), "a blind choice"]
     said = "Regret of the choice, as a share of the sweep's range (0: the best was chosen):\n\n"
-    mean = ["mean", "", *(average([row[2 + i] for row in cells]) for i in range(len(NAMES) + 1))]
+    whole = [row for row in cells if None not in row]
+    columns = range(2, len(head))
+    mean = [f"mean of {len(whole)} whole rows", "", *(average([row[i] for row in whole]) for i in columns)]
     title = "True returns of what each selector chooses"
-    return Drawn(
-        said + table(head, [*cells, mean]), {"selectors_returns": panels("selectors_returns", title, each)}
-    )
+    text = "\n\n".join(part for part in (left_out(found), said + table(head, [*cells, mean])) if part)
+    return Drawn(text, {"selectors_returns": panels("selectors_returns", title, each)})
 
 
 def regret(one: Sweep, selector: str) -> float | None:
-    if selector not in one.said:
-        return None
-    return float((one.true.max() - one.true[one.choice(selector)]) / max(np.ptp(one.true), 1e-9))
-
-
-def blind(one: Sweep) -> float:
-    return metrics.regret(one.true, one.true).chance
+    """A sweep and a selector in; the regret of its choice out, or None where it makes none."""
+    return one.regret(selector) if selector in one.said else None
 
 
 def average(values: list[object]) -> float | None:
-    numbers = [value for value in values if isinstance(value, float)]
-    return float(np.mean(numbers)) if numbers else None
+    """The mean of the numbers among these, or None where there are none."""
+    found = [value for value in values if isinstance(value, float)]
+    return float(np.mean(found)) if found else None
 
 
 figure = Figure("selectors_returns", "What each selector's choice earns", ("torel/", "judges/"), draw)

@@ -6,27 +6,37 @@ import numpy as np
 
 from ..drawing import BLUE, GREEN, ORANGE, against, panels, table
 from ..published import SOREL_ERROR
-from .figure import Drawn, Figure, Record, Records, pairs, tasks
+from .figure import Drawn, Figure, Record, Records, at, left_out, pairs, tasks, whole
+from .sorel_rows import FQE, PROMISE, TRUE, WORLDS
 
 SHOWN = ("halfcheetah", "hopper", "toy")
+ENDLESS = "true.forgetful.endless"  # what FQE estimates
+VALUES = (WORLDS, FQE, TRUE, ENDLESS)
 
 
 def draw(records: Records) -> Drawn:
-    points = [p for p in pairs(records, "sorel") if p["task"] in SHOWN]
+    every = [p for p in pairs(records, "sorel") if p["task"] in SHOWN]
+    points = whole(every, *PROMISE)
+    gone = left_out("Points", every, points), left_out("Values without history", points, whole(points, *VALUES))
+    said = " ".join(sentence for sentence in gone if sentence)
     if not points:
-        return Drawn("")
+        return Drawn(said)
     each = []
     for task in tasks(points):
         mine = [p for p in points if p["task"] == task]
-        true = lambda key, mine=mine: [p["true"]["forgetful"][key] for p in mine]
-        by = lambda key, mine=mine: [p["forgetful"][key]["median"] for p in mine]
-        groups = [("worlds", true("value"), by("worlds"), BLUE), ("FQE", true("endless"), by("fqe"), GREEN)]
+        by = lambda path, mine=mine: [at(p, path) for p in whole(mine, *VALUES)]
+        groups = [("worlds", by(TRUE), by(WORLDS), BLUE), ("FQE", by(ENDLESS), by(FQE), GREEN)]
         each.append((f"{task}: value without history", against(groups, "true value", "estimate")))
         approximate, real = regrets(mine)
         each.append((f"{task}: regret", against([("", real, approximate, ORANGE)], "true regret", "approximate")))
     title = "Value estimates beside the truth, and approximate regret beside true regret"
     pictures = {"sorel_overall": panels("sorel_overall", title, each, across=2)}
-    return Drawn("\n\n".join([errors(points), regret_words(points)]), pictures)
+    return Drawn("\n\n".join(part for part in (said, errors(points), regret_words(points)) if part), pictures)
+
+
+def off(points: list[Record], said: str, true: str) -> float | None:
+    """The mean absolute difference of two numbers of points, or None where there are no points."""
+    return float(np.mean([abs(at(p, said) - at(p, true)) for p in points])) if points else None
 
 
 def errors(points: list[Record]) -> str:
@@ -41,17 +51,17 @@ def errors(points: list[Record]) -> str:
             mine = [p for p in points if p["task"] == task and some(p)]
             if not mine:
                 continue
-            off = lambda said, true, mine=mine: float(np.mean([abs(said(p) - true(p)) for p in mine]))
+            judged = whole(mine, *VALUES)
             ours, theirs = SOREL_ERROR.get(task, (None, None)) if name == "calibrated" else (None, None)
             cells.append(
                 [
                     task,
                     name,
                     len(mine),
-                    off(lambda p: p["predicted"], lambda p: p["true"]["return"]),
+                    off(mine, "predicted", "true.return"),
                     ours,
-                    off(lambda p: p["forgetful"]["worlds"]["median"], lambda p: p["true"]["forgetful"]["value"]),
-                    off(lambda p: p["forgetful"]["fqe"]["median"], lambda p: p["true"]["forgetful"]["endless"]),
+                    off(judged, WORLDS, TRUE),
+                    off(judged, FQE, ENDLESS),
                     theirs,
                 ]
             )

@@ -11,16 +11,28 @@ from offing.report import canvas
 
 from ..drawing import BLUE, GREEN, INK, MUTED, ORANGE, Paint, legend, panels, table
 from ..published import TIMES_BEST
-from .figure import Drawn, Figure, Record, Records, pairs, tasks
+from .figure import Drawn, Figure, Record, Records, at, left_out, pairs, tasks, whole
 
-SYSTEMS = {"memory": "the paper's, with memory", "none": "the paper's, without", "ours": "ours"}
+SYSTEMS = {"memory": "the paper's, with a GRU", "none": "the paper's, without memory", "ours": "ours"}
 COLOURS = {"memory": BLUE, "none": GREEN, "ours": INK}
 
 
+BEHAVIOUR = ("behaviour.mean", "behaviour.best", "behaviour.worst")
+PROMISE = ("predicted", "interval", "true.return", "true.return_stderr", *BEHAVIOUR)  # what a point needs
+WORLDS, FQE, TRUE = "forgetful.worlds.median", "forgetful.fqe.median", "true.forgetful.value"
+
+
 def draw(records: Records) -> Drawn:
-    points = pairs(records, "sorel")
+    every = pairs(records, "sorel")
+    points = whole(every, *PROMISE)
+    gone = [left_out("Points", every, points)]
+    gone += [
+        left_out(f"Values without history by {name}", points, whole(points, path, TRUE))
+        for name, path in (("worlds", WORLDS), ("FQE", FQE))
+    ]
+    said = " ".join(sentence for sentence in gone if sentence)
     if not points:
-        return Drawn("")
+        return Drawn(said)
     of = lambda task: [p for p in points if p["task"] == task]
     upper = [(f"{task}: return", promises(of(task))) for task in tasks(points)]
     lower = [(f"{task}: value without history", forgetful(of(task))) for task in tasks(points)]
@@ -30,7 +42,7 @@ def draw(records: Records) -> Drawn:
             "sorel_forgetful", "Policies without their history, by worlds and by FQE", lower
         ),
     }
-    return Drawn("\n\n".join([summary(points), every_point(points)]), pictures)
+    return Drawn("\n\n".join(part for part in (said, summary(points), every_point(points)) if part), pictures)
 
 
 def promises(points: list[Record]) -> Paint:
@@ -59,13 +71,14 @@ def forgetful(points: list[Record]) -> Paint:
     """Discounted value without history: by worlds, by FQE, and true."""
 
     def draw(axis: Axes) -> None:
-        for key, colour, label, shift in (("worlds", BLUE, "worlds", 0.96), ("fqe", GREEN, "FQE", 1.04)):
-            rows = [p["rows"] * shift for p in points]
-            axis.plot(rows, [p["forgetful"][key]["median"] for p in points], "o", ms=4, color=colour, label=label)
-        axis.plot(
-            [p["rows"] for p in points], [p["true"]["forgetful"]["value"] for p in points], "x", color=ORANGE,
-            label="true",
-        )  # fmt: skip
+        for path, mark, colour, label, shift in (
+            (WORLDS, "o", BLUE, "worlds", 0.96),
+            (FQE, "o", GREEN, "FQE", 1.04),
+            (TRUE, "x", ORANGE, "true", 1.0),
+        ):
+            mine = whole(points, path)
+            rows = [p["rows"] * shift for p in mine]
+            axis.plot(rows, [at(p, path) for p in mine], mark, ms=4 + 2 * (mark == "x"), color=colour, label=label)
         axis.set(xscale="log", xlabel="rows")
         canvas.plain_axis(axis.yaxis)
         legend(axis)

@@ -27,13 +27,17 @@ def draw(records: Records) -> Drawn:
             if len(said):
                 groups.append((SYSTEMS[system], true, said, COLOURS[system]))
                 cells.append([task, SYSTEMS[system], *figures(said, true), SETTINGS_R.get(task)])
-        chosen = [p for p in mine if p["scores"][p["chosen"]] is not None]
-        marks = [p["true"]["every"]["return"][p["chosen"]] for p in chosen]
-        groups.append(("chosen", marks, [p["scores"][p["chosen"]] for p in chosen], ORANGE))
+        both = [(p["true"]["every"]["return"][p["chosen"]], p["scores"][p["chosen"]]) for p in mine]
+        marks = [pair for pair in both if None not in pair]
+        groups.append(("chosen", [true for true, _ in marks], [said for _, said in marks], ORANGE))
         each.append((task, against(groups, "true return", "predicted")))
     head = ["log", "system", "policies", "r", "p", "Spearman", "regret@1", "by chance", "paper's r"]
     title = "Predicted against true returns over settings"
-    return Drawn(table(head, cells), {"sorel_settings": panels("sorel_settings", title, each)})
+    count, kept = sum(len(p["scores"]) for p in swept), len(joined(swept)[0])
+    said = f"Policies: {count - kept} of {count} left out, whose numbers are not all finite.\n\n"
+    return Drawn(
+        said * (kept < count) + table(head, cells), {"sorel_settings": panels("sorel_settings", title, each)}
+    )
 
 
 def joined(points: list[Record]) -> tuple[list[float], list[float]]:

@@ -84,7 +84,7 @@ def parts(scale: str) -> list[Part]:
                 at = {"task": source.name, "rows": ROWS["gymnax"], "seed": seed, "scale": "quick", "episodes": 400}
                 listed += case(name, {**at, **change}, "CPU", 150 * worlds)
         at = {"task": BRAX[1].name, "rows": ROWS["brax"], "seed": 0, "scale": "large", "episodes": 64}
-        listed += case(name, {**at, "core": "none", **change}, "GPU", 70 * worlds)
+        listed += case(name, {**at, **change}, "GPU", (70 if "core" in change else 140) * worlds)
     return listed
 
 
@@ -97,11 +97,14 @@ def case(name: str, at: Change, hardware: str, seconds: float) -> list[Part]:
     known = source.env in GAINS
     needs = (f"posterior/hands-{source.env}",) if known else ()
     return [
-        Part("ablations", f"plan-{part}", "plan", hardware, seconds, plans, plan, (*source.needs, *needs)),
+        Part(
+            "ablations", f"plan-{part}", "plan", hardware, seconds, plans, plan, (*source.needs, *needs),
+            (path_of(plans),),
+        ),
         Part(
             "ablations", f"play-{part}", "play", "CPU", 20, {**plans, "episodes": at["episodes"]}, realise, (done,)
         ),
-    ]
+    ]  # fmt: skip
 
 
 def plan(place: Place, settings: Settings) -> Numbers:
@@ -115,7 +118,8 @@ def plan(place: Place, settings: Settings) -> Numbers:
     plans = [plan_of(one) for one in planners.space("rppo", scale, core=settings.get("core"))]
     own = fitted.worlds.fold(0)
     judge = own if settings.get("judge") == "own" else fitted.worlds.fold(1)
-    run = Run(place.cache("ablations-{task}-{rows}-{seed}-{case}".format(**settings).replace(" ", "-")))
+    name = "ablations-{task}-{rows}-{seed}-{case}".format(**settings).replace(" ", "-")
+    run = Run(place.cache(name, {**settings, "log": log.fingerprint}))
     key = jax.random.split(jax.random.key(seed))[1]
     policy = choose_policy(key, rppo.planner, list(dict.fromkeys(plans)), log.data, own, judge, "rppo", run)
     kept.save(place.file(path_of(settings)), [policy.picked])

@@ -27,7 +27,7 @@ from offing.value.predictive import predictive
 
 from ..parts import Numbers, Part, Place, Settings
 from . import kept, pools, sorel, torel
-from .tasks import BRAX, EVERY, MUJOCO, SMOKE, Source
+from .tasks import ADROIT, BRAX, EVERY, MUJOCO, SMOKE, Source
 from .truth import earn
 from .worlds import fit, loss
 
@@ -52,17 +52,21 @@ def parts(scale: str) -> list[Part]:
     for task in ("pendulum", "cartpole"):
         pool: Settings = {"task": task, "seed": pools.SEED}
         truth: Settings = {"task": task, "episodes": 400}
-        listed.append(Part("judges", f"pool-{task}", "collect", "CPU", 60, pool, make_pool))
+        listed.append(
+            Part("judges", f"pool-{task}", "collect", "CPU", 60, pool, make_pool, (), (pool_path(task),))
+        )
         listed.append(
             Part("judges", f"truth-{task}", "play", "CPU", 30, truth, truth_of_pool, (f"judges/pool-{task}",))
         )
         for seed in (0, 1, 2):
             steps = max(REPLAYS, pools.STEPS[task])
             log: Settings = {"task": task, "seed": seed, "rows": REPLAYS, "steps": steps}
-            listed.append(Part("judges", f"log-{task}-{seed}", "collect", "CPU", 40, log, replay))
+            listed.append(
+                Part("judges", f"log-{task}-{seed}", "collect", "CPU", 40, log, replay, (), (log_path(log),))
+            )
             for method in METHODS:
                 listed.append(_judged(_spread(task, seed), method, "quick", "CPU", ON_CORE[method]))
-    for source in (*BRAX, *MUJOCO):
+    for source in (*BRAX, *MUJOCO, *ADROIT):
         for planner in ("iql", "rebrac"):
             for method in METHODS:
                 asked = _sweep(source, planner, 0, torel.ROWS)
@@ -122,17 +126,28 @@ def _plans(source: Source) -> Pool:
 def _judged(pool: Pool, method: str, scale: str, hardware: str, seconds: float) -> Part:
     settings: Settings = {**pool.settings, "method": method, "scale": scale}
     needs = tuple(dict.fromkeys((pool.made_by, *pool.log)))
-    return Part("judges", f"{pool.name}-{method}", "plan", hardware, seconds, settings, judge, needs)
+    brought = EVERY[pool.task].brought
+    return Part("judges", f"{pool.name}-{method}", "plan", hardware, seconds, settings, judge, needs, (), brought)
 
 
 # ---- pools, logs and truths of gymnax
+
+
+def pool_path(task: str) -> str:
+    """A task in, the file of its pool's policies out."""
+    return f"policies/spread-{task}.npz"
+
+
+def log_path(settings: Settings) -> str:
+    """Settings with a task and a seed in, the file of that replay out."""
+    return "logs/replay-{task}-{seed}.npz".format(**settings)
 
 
 def make_pool(place: Place, settings: Settings) -> Numbers:
     """The pool of a gymnax task: `pools` says of what."""
     task = str(settings["task"])
     members = pools.make(task)
-    pools.keep(place.file(f"policies/spread-{task}.npz"), members)
+    pools.keep(place.file(pool_path(task)), members)
     return {"policies": [member.name for member in members]}
 
 
@@ -141,7 +156,7 @@ def replay(place: Place, settings: Settings) -> Numbers:
     task, seed = str(settings["task"]), settings["seed"]
     rows, steps = settings["rows"], settings["steps"]
     columns = collect(task, rows, seed, policy="trained", steps=steps)
-    save_columns(place.file(f"logs/replay-{task}-{seed}.npz"), columns)
+    save_columns(place.file(log_path(settings)), columns)
     return {"rows": rows, "mean_reward": float(np.mean(columns["reward"]))}
 
 
@@ -149,7 +164,7 @@ def truth_of_pool(place: Place, settings: Settings) -> Numbers:
     """What every policy of a pool truly earns."""
     task = str(settings["task"])
     given = task_of(task)[0]
-    members = pools.fetch(place.file(f"policies/spread-{task}.npz"), task, given)
+    members = pools.fetch(place.file(pool_path(task)), task, given)
     return earn([one.policy for one in members], given, task, settings["episodes"]).columns()
 
 
@@ -159,14 +174,14 @@ def truth_of_pool(place: Place, settings: Settings) -> Numbers:
 def log_of(place: Place, settings: Settings) -> Log:
     task, rows, seed = str(settings["task"]), settings["rows"], settings["seed"]
     if settings["kind"] == "spread":
-        return offing.load(place.file(f"logs/replay-{task}-{seed}.npz"), rows, seed)
+        return offing.load(place.file(log_path(settings)), rows, seed)
     return EVERY[task].load(place, rows, seed)
 
 
 def policies_of(place: Place, settings: Settings, log: Log) -> list[Policy]:
     task, width = str(settings["task"]), log.data.steps.obs.shape[1]
     if settings["kind"] == "spread":
-        members = pools.fetch(place.file(f"policies/spread-{task}.npz"), task, log.task)
+        members = pools.fetch(place.file(pool_path(task)), task, log.task)
         return [one.policy for one in members]
     made = str(settings["made_by"])
     record = place.read(made)

@@ -52,7 +52,7 @@ def parts(scale: str) -> list[Part]:
 
 
 def _part(name: str, hardware: str, seconds: float, settings: Settings, work: Work) -> Part:
-    return Part("logs", name, "collect", hardware, seconds, settings, work)
+    return Part("logs", name, "collect", hardware, seconds, settings, work, makes=(str(settings["file"]),))
 
 
 def replayed(place: Place, settings: Settings) -> Numbers:

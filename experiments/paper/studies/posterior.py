@@ -46,7 +46,7 @@ def rows_part(source: Source, rows: int, seed: int, scale: str, seconds: float) 
     settings: Settings = {"task": source.name, "rows": rows, "seed": seed, "scale": scale}
     hardware = "GPU" if scale == "large" else "CPU"
     name = f"rows-{source.name}-{rows}-{seed}"
-    return Part("posterior", name, "plan", hardware, seconds, settings, of_rows, source.needs, source.brought)
+    return Part("posterior", name, "plan", hardware, seconds, settings, of_rows, source.needs, (), source.brought)
 
 
 def tuned_parts(scale: str, task: str, rows: int, seed: int, seconds: float) -> list[Part]:
@@ -56,7 +56,7 @@ def tuned_parts(scale: str, task: str, rows: int, seed: int, seconds: float) -> 
     name = f"{task}-{rows}-{seed}"
     episodes: Settings = {"env": env, "episodes": 8 if scale == "smoke" else 400, "seed": 1_000}
     return [
-        Part("posterior", f"hands-{env}", "play", "CPU", 5, episodes, truth_of_hands),
+        Part("posterior", f"hands-{env}", "collect", "CPU", 5, episodes, truth_of_hands),
         Part(
             "posterior",
             f"tuned-{name}",

@@ -1,7 +1,7 @@
 """SOReL against rows: what was promised by rows alone, and what the policy then truly earned.
 
-Three systems: the paper's with a memory, the same without one, and ours, a portfolio of candidates. Beside each
-chosen policy stands the one without its history, which FQE can judge as well, as in the paper.
+Three systems: the paper's with a memory (its GRU), the same without one, and ours, a portfolio of candidates.
+Beside each chosen policy stands the one without its history, which FQE can judge as well, as in the paper.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from .worlds import about, fit
 
 LEVEL = 0.9
 SYSTEMS = ("memory", "none", "ours")
+CORES = {"memory": "gru", "none": "none"}  # of the paper's system; ours has cores of its own
 GYMNAX_POINTS = [(rows, seed) for rows in (200, 1_000, 3_000, 8_000, 20_000) for seed in (0, 1, 2)]
 BRAX_POINTS = [(200_000, 0), (50_000, 0), (200_000, 1), (200_000, 2), (500_000, 0), (20_000, 0)]
 LONGEST = 500_000  # rows that arrays of a Brax log have: compiling costs a GPU more than what lies unused
@@ -55,6 +56,7 @@ def point(source: Source, rows: int, seed: int, system: str, scale: str) -> list
     """A plan, and its playing."""
     large = scale == "large"
     at: Settings = {"task": source.name, "rows": rows, "seed": seed, "system": system, "scale": scale}
+    at = {**at, "core": CORES.get(system, "none" if scale == "smoke" else None)}
     name = f"{source.name}-{rows}-{seed}-{system}"
     episodes = {"smoke": 8, "quick": 400, "large": 64}[scale]
     whole = rows == SWEPT["brax" if large else "gymnax"] or scale == "smoke"
@@ -63,7 +65,18 @@ def point(source: Source, rows: int, seed: int, system: str, scale: str) -> list
     playing = (300.0 if whole else 40.0) if large else 10.0
     done = f"sorel/plan-{name}"
     return [
-        Part("sorel", f"plan-{name}", "plan", hardware, seconds, at, plan, source.needs, source.brought),
+        Part(
+            "sorel",
+            f"plan-{name}",
+            "plan",
+            hardware,
+            seconds,
+            at,
+            plan,
+            source.needs,
+            (path_of(at),),
+            source.brought,
+        ),
         Part("sorel", f"play-{name}", "play", "CPU", playing, plays, realise, (done,)),
     ]
 
@@ -80,10 +93,12 @@ def plan(place: Place, settings: Settings) -> Numbers:
     log = padded(plain, LONGEST) if scale == "large" else plain
     ours = system == "ours"
     fitted = fit(place, log, seed, scale, wanted=WORLDS if ours else 0)
-    names, core = (("bc", "rppo"), "none") if scale == "smoke" else ((), None)
-    plans = portfolio(scale, log.task.actions, names, core) if ours else planners.space("rppo", scale, core=system)
+    names, core = ("bc", "rppo") if scale == "smoke" else (), settings["core"]
+    plans = portfolio(scale, log.task.actions, names, core) if ours else planners.space("rppo", scale, core=core)
     key = jax.random.split(jax.random.key(seed))[1]  # as `sorel` has it
-    run = Run(place.cache("sorel-{task}-{rows}-{seed}-{system}".format(**settings)))
+    run = Run(
+        place.cache("sorel-{task}-{rows}-{seed}-{system}".format(**settings), {**settings, "log": log.fingerprint})
+    )
     result = planned(key, log, fitted.choice, fitted.worlds, plans, run=run)
     policies, described, scores, chosen = field_of(result, log)
     kept.save(place.file(path_of(settings)), policies)

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import offing
 from offing.data import Log
+from offing.data.large import fewer
 
 from ..parts import Place
 
@@ -29,9 +30,12 @@ class Source(NamedTuple):
         return (self.file,) if self.file and not self.made_by else ()
 
     def load(self, place: Place, rows: int | None, seed: int) -> Log:
-        """Its rows, or so many of them."""
+        """Its rows, or so many of them; all of a file in D4RL's layout that holds fewer."""
         where = place.work / self.file if self.file else f"offing:{self.name}"
-        return offing.load(where, rows, seed, schema=self.schema)
+        if self.schema is None:
+            return offing.load(where, rows, seed)
+        whole = offing.load(where, None, seed, schema=self.schema)
+        return fewer(whole, None if rows is None else min(rows, whole.data.rows), seed)
 
 
 def _brax(name: str, paper: str) -> Source:

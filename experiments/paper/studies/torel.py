@@ -84,7 +84,18 @@ def sweep(
     name = name_of(source, planner, how["seed"])
     plans = {key: value for key, value in at.items() if key not in ("episodes", "trials")}
     return [
-        Part("torel", f"plan-{name}", "plan", hardware, seconds, plans, plan, source.needs, source.brought),
+        Part(
+            "torel",
+            f"plan-{name}",
+            "plan",
+            hardware,
+            seconds,
+            plans,
+            plan,
+            source.needs,
+            (path_of(plans),),
+            source.brought,
+        ),
         Part("torel", f"play-{name}", "play", "CPU", playing, at, realise, (f"torel/plan-{name}",)),
     ]
 
@@ -98,9 +109,10 @@ def plan(place: Place, settings: Settings) -> Numbers:
     fixed = {} if settings["updates"] is None else {"updates": settings["updates"]}
     grid = tuple(planners.space(name, str(settings["space"]), **fixed))
     model = get(model_of(scale))
-    models = model.space(scale, rows)
-    shared = place.cache(identity(log.fingerprint, seed, models, "torel worlds"))
-    mine = place.cache("torel-{task}-{planner}-{rows}-{seed}-{seeds}".format(**settings))
+    models = model.space(scale, log.data.rows)
+    fitted = {"request": identity(log.fingerprint, seed, models, "torel worlds", model.name)}
+    shared = place.cache("torel-worlds", fitted)
+    mine = place.cache("torel-{task}-{planner}-{seed}".format(**settings), {**settings, "log": log.fingerprint})
     result = systems.torel(
         jax.random.key(seed),
         log,
@@ -114,6 +126,7 @@ def plan(place: Place, settings: Settings) -> Numbers:
     kept.save(place.file(path_of(settings)), [trial.policy for trial in result.trials])
     return {
         **about(Worlds(result.posterior, result.worlds), log.task),
+        "rows": log.data.rows,
         "policies": [{"planner": name, **asdict(trial.setting)} for trial in result.trials],
         "seeds": [trial.seed for trial in result.trials],
         "predicted": [trial.score if np.isfinite(trial.score) else None for trial in result.trials],

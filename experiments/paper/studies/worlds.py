@@ -17,7 +17,7 @@ from offing.tune.run import Run
 from offing.types import Posterior, Task
 from offing.version import __version__
 
-from ..parts import Numbers, Place
+from ..parts import Numbers, Place, Settings
 
 MODELS = {"smoke": "linear"}  # a kind of worlds by scale; else the ensemble
 
@@ -49,10 +49,11 @@ def fit(
     """Worlds for a log; the same request is fitted once for all parts. `wanted`: worlds of a fold, if more."""
     model = model or model_of(scale)
     settings = list(get(model).space(scale, log.data.rows)) if settings is None else list(settings)
-    request = identity(log.fingerprint, seed, settings, __version__, "worlds", model)
+    request: Settings = {"request": identity(log.fingerprint, seed, settings, __version__, "worlds", model)}
     key = jax.random.split(jax.random.key(seed))[0]  # as `sorel` has it
-    choice = choose_posterior(key, log, settings, seed, Run(place.cache(request)), get(model))
-    return Worlds(choice, refit(key, log, choice, Run(place.cache(f"{request}-{wanted}")), wanted))
+    choice = choose_posterior(key, log, settings, seed, Run(place.cache("worlds", request)), get(model))
+    again = Run(place.cache("refit", {**request, "wanted": wanted}))
+    return Worlds(choice, refit(key, log, choice, again, wanted))
 
 
 def loss(score: PIL, task: Task) -> Numbers:
