@@ -18,13 +18,13 @@ def categories(obs: np.ndarray, after: np.ndarray, still: bool = False) -> Group
     some = slice(None, None, max(1, len(obs) // GLANCE))
     glance = np.concatenate([obs[some], after[some]])
     binary = np.all((glance == 0) | (glance == 1), 0).tolist()
-    found, c = [], 0
+    groups, c = [], 0
     while c < len(binary):
         last = _end(glance, binary, c)
         if last > c and _holds(obs[:, c:last], after[:, c:last], still):
-            found.append(tuple(range(c, last)))
+            groups.append(tuple(range(c, last)))
         c = max(last, c + 1)
-    return tuple(found)
+    return tuple(groups)
 
 
 def _end(rows: np.ndarray, binary: list[bool], first: int) -> int:

@@ -15,7 +15,7 @@ from ..compiling import compiled
 from ..types import Array, Dataset, Posterior
 from ._forest import with_trees
 from ._kinds import Block, Kinds, targets
-from ._world import SURE, Chance, Expect, Paid, Theta, natural
+from ._world import SURE, Chance, Expect, Paid, Sample, Theta, natural
 
 TABLE = 2_048  # rows that chance is drawn from
 CERTAINTIES = (1.0, 0.3, 0.1, 0.03, 0.01)  # how sure ends may be, from as likely as worlds say to certain
@@ -64,7 +64,8 @@ def calibrate(
         [np.broadcast_to(leaf, (fold.members, *np.shape(leaf))) for fold, leaf in zip(folds, leaves, strict=True)]
     )
     drawn = replace(posterior, theta=posterior.theta._replace(chance=jax.tree.map(every, *chances)))
-    return with_trees(drawn, seen, unseen)
+    assert isinstance(posterior.sample, Sample)
+    return with_trees(drawn, seen, unseen, posterior.sample.earns)
 
 
 def _chance(fold: Posterior, data: Dataset, share: np.ndarray) -> Chance:

@@ -12,17 +12,17 @@ Trees or nets: asked is what they say of ends that neither learned from, by the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from ..compiling import compiled
-from ..types import Array, Dataset, Key, Posterior
+from ..types import Array, Dataset, Key, Memory, Posterior, Tree
 
 TREES = 8  # of a world
 ROWS = 512  # ends that a tree is grown on, at most
@@ -31,6 +31,9 @@ DEPTH = 10
 TRIED = 0.5  # share of the columns that are tried at a branch
 FEWEST = 8  # ends that a fold must have learned from, and as many that it did not see
 DRAWS = 32  # of every world, by which trees and nets are compared
+
+
+Earns = Callable[..., Array]  # (key, theta, memory, obs, action, after) -> reward of steps that ended
 
 
 class Forest(NamedTuple):
@@ -99,7 +102,7 @@ def grown(ends: Ends, rng: np.random.Generator) -> Forest:
         model = DecisionTreeRegressor(
             max_depth=DEPTH, max_features=TRIED, random_state=int(rng.integers(1 << 31))
         ).fit(x, ends.earned, sample_weight=weight)
-        tree: Any = model.tree_
+        tree = model.tree_
         place, count = np.arange(tree.node_count), tree.node_count
         leaf = tree.children_left < 0
         nodes[t, :count, 0] = np.where(leaf, 0, tree.feature)
@@ -120,10 +123,10 @@ def _by_trees(key: Key, forest: Forest, x: Array) -> Array:
     return jax.vmap(ask)(jax.random.split(key, forest.nodes.shape[0]), forest)  # [M, DRAWS, E]
 
 
-@partial(compiled, static_argnames="sample")
-def _by_nets(key: Key, theta: Any, sample: Any, rows: tuple[Any, Array, Array, Array]) -> Array:
-    ask = lambda key, theta: jax.vmap(lambda k: sample.earns(k, theta, *rows))(jax.random.split(key, DRAWS))
-    return jax.vmap(ask)(jax.random.split(key, theta.chance.ends.shape[0]), theta)
+@partial(compiled, static_argnames="earns")
+def _by_nets(keys: Key, theta: Tree, earns: Earns, rows: tuple[Memory, Array, Array, Array]) -> Array:
+    ask = lambda key, theta: jax.vmap(lambda k: earns(k, theta, *rows))(jax.random.split(key, DRAWS))
+    return jax.vmap(ask)(keys, theta)
 
 
 def crps(drawn: np.ndarray, truth: np.ndarray) -> float:
@@ -133,23 +136,25 @@ def crps(drawn: np.ndarray, truth: np.ndarray) -> float:
     return float(np.mean(np.mean(np.abs(ordered - truth), 0) - np.sum(weight * ordered, 0)))
 
 
-def with_trees(posterior: Posterior, seen: Sequence[Dataset], unseen: Sequence[Dataset]) -> Posterior:
+def with_trees(
+    posterior: Posterior, seen: Sequence[Dataset], unseen: Sequence[Dataset], earns: Earns
+) -> Posterior:
     """The worlds with trees for what ends earn, where these tell more of ends that a fold has not seen.
 
-    `seen` and `unseen` are rows that each fold has learned from and has not.
+    `seen` and `unseen` are rows that each fold has learned from and has not; `earns` is what nets say of an end.
     """
-    known, asked = [Ends.of(rows) for rows in seen], [Ends.of(rows) for rows in unseen]
+    known, fresh = [Ends.of(rows) for rows in seen], [Ends.of(rows) for rows in unseen]
     every = np.concatenate([ends.earned for ends in known])
-    if min(len(ends.earned) for ends in (*known, *asked)) < FEWEST or np.ptp(every) == 0:
+    if min(len(ends.earned) for ends in (*known, *fresh)) < FEWEST or np.ptp(every) == 0:
         return posterior
     key, scores, forests = jax.random.key(0), [], []
-    for f, (learned, ends, rows) in enumerate(zip(known, asked, unseen, strict=True)):
+    for f, (learned, ends, rows) in enumerate(zip(known, fresh, unseen, strict=True)):
         fold = posterior.fold(f)
         each = [grown(learned, np.random.default_rng([f, m])) for m in range(fold.members)]
         forest = jax.tree.map(lambda *leaves: np.stack(leaves), *each)
         forests.append(forest)
         drawn = _by_trees(key, forest, _same(ends.x))
-        nets = _by_nets(key, fold.theta, fold.sample, _rows(fold, rows, ends))
+        nets = _by_nets(jax.random.split(key, fold.members), fold.theta, earns, _rows(fold, rows, ends))
         count = len(ends.earned)
         scores.append([crps(np.asarray(a)[..., :count].reshape(-1, count), ends.earned) for a in (drawn, nets)])
     trees, nets = np.mean(scores, 0)
@@ -164,7 +169,7 @@ def _same(a: np.ndarray) -> np.ndarray:
     return np.resize(a, (ROWS, *a.shape[1:]))
 
 
-def _rows(fold: Posterior, data: Dataset, ends: Ends) -> tuple[Any, Array, Array, Array]:
+def _rows(fold: Posterior, data: Dataset, ends: Ends) -> tuple[Memory, Array, Array, Array]:
     """What the nets are asked about: memory, observation, action and next observation of the ends."""
     memory = jax.tree.map(lambda leaf: _same(np.asarray(leaf)[ends.index]), fold.along(data))
     return memory, _same(ends.obs), _same(ends.action), _same(ends.after)

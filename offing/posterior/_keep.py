@@ -18,6 +18,7 @@ from ._known import Known, Scale
 from ._world import Chance, Expect, Paid, Support, Theta, World
 
 EDGES = ("starts", "low", "high", "going")  # arrays of a posterior beside its worlds
+OTHER = "the worlds' arrays are damaged or of another version"
 
 
 class Rest(NamedTuple):
@@ -67,6 +68,8 @@ def save(posterior: Posterior) -> Saved:
 def load(saved: Saved) -> tuple[Theta, World, Rest]:
     """What `save` kept; BadInput if arrays are missing or of another shape."""
     rest, arrays = saved.rest, saved.arrays
+    if not {*Kinds._fields} <= rest["kinds"].keys() or "trees" not in rest:
+        raise BadInput(OTHER)
     pairs = lambda name: tuple((each[0], each[1]) for each in rest["kinds"][name])
     named = {name: pairs(name) for name in ("gates", "choices", "clocks")}
     lists = ("whole", "logs", "exogenous", "still", "derived")
@@ -78,7 +81,7 @@ def load(saved: Saved) -> tuple[Theta, World, Rest]:
     stored = [arrays.get(f"theta.{i}") for i in range(len(leaves))]
     for leaf, array in zip(leaves, stored, strict=True):
         if array is None or tuple(array.shape) != tuple(leaf.shape):
-            raise BadInput("the worlds' arrays are damaged or of another version")
+            raise BadInput(OTHER)
     theta = jax.tree.unflatten(tree, [np.asarray(array) for array in stored])
     edges = (np.asarray(arrays[name]) for name in EDGES)
     return theta, World(rest["activation"], kinds), Rest(*edges, folds=int(rest["folds"]))

@@ -165,22 +165,15 @@ def refit(
         return choice.picked
     folds = len(choice.whole.sizes)
     if folds != hypers.folds:
-        hypers = _refolded(hypers, folds)
+        fewer = lambda count: max(2, count * hypers.folds // folds)  # about as many worlds in all
+        sizes = {name: fewer(getattr(hypers, name)) for name in ("members", "elites") if hasattr(hypers, name)}
+        hypers = replace(hypers, folds=folds, **sizes)
     if worlds_wanted and hasattr(hypers, "elites"):
         count = max(hypers.members, min(2 * hypers.members, worlds_wanted))
         hypers = replace(hypers, members=count, elites=count - hypers.members + hypers.elites)
     fitted = Fitter(key, data, choice.model, choice.prepared)("refit", choice.whole, [hypers], run)[0]
     worlds = choice.model.posterior(fitted, hypers, choice.prepared, data, log.task)
     return calibrated(choice, worlds, data, choice.whole)
-
-
-def _refolded(hypers: Any, folds: int) -> Any:
-    """The setting with so many folds, and about as many worlds in all."""
-    if not hasattr(hypers, "elites"):
-        return replace(hypers, folds=folds)
-    members = max(2, hypers.members * hypers.folds // folds)
-    elites = max(2, hypers.elites * hypers.folds // folds)
-    return replace(hypers, folds=folds, members=members, elites=elites)
 
 
 def cross(choice: PosteriorChoice, log: Log, seed: int) -> PosteriorChoice:
