@@ -25,7 +25,6 @@ import numpy as np
 from offing import planner as planners
 from offing.data import split
 from offing.hypers import stack
-from offing.planner import turns
 from offing.posterior._space import LARGE
 from offing.posterior.models import ensemble
 from offing.tune.sweep import widest
@@ -74,7 +73,7 @@ def measure(
         first, rest = jax.random.split(key)
         state = planner.init(first, hypers, data, posterior)
         one = lambda s, k: planner.update(k, hypers, s, data, posterior)
-        return jax.lax.scan(one, state, jax.random.split(rest, hypers.updates), unroll=turns(hypers))
+        return jax.lax.scan(one, state, jax.random.split(rest, hypers.updates))
 
     began = time.perf_counter()
     swept = jax.jit(jax.vmap(run, (0, None, None, None)))

@@ -308,3 +308,4 @@ class Planner(Generic[H, S]):
     actions: tuple[type, ...] = (Box, Discrete)  # kinds that it can plan for
     label: Callable[[H], str] | None = None  # what a setting is called among candidates; None: its name
     candidate: tuple[str, ...] = ()  # scales at which `sorel` tries it, where nobody says otherwise
+    paced: Callable[[H, int], H] | None = None  # (a setting, rows of the log) -> it, no longer than they are worth

@@ -68,7 +68,7 @@ class Planning(How):
         if self.paper:
             settings = planners.space("rppo", scale, core=self.core)
             return settings, settings
-        chosen = portfolio(scale, log.task.actions, self.candidates, self.core)
+        chosen = portfolio(scale, log.task.actions, self.candidates, self.core, log.data.rows)
         return chosen, chosen.settings
 
 

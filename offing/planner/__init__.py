@@ -14,9 +14,9 @@ from ..hypers import Value
 from ..hypers import names as fields
 from ..registry import Registry
 from ..types import BadInput, H, Planner, S
-from ._plan import Planned, plan, train, turns
+from ._plan import Planned, plan, train
 
-__all__ = ["Planned", "get", "names", "plan", "space", "train", "turns"]
+__all__ = ["Planned", "get", "names", "plan", "space", "train"]
 
 REGISTRY = Registry(__name__, Planner, "planner")
 names = REGISTRY.names
@@ -24,8 +24,12 @@ get = REGISTRY.get
 OTHER_NAMES = {"default": "standard"}  # of scales
 
 
-def space(planner: str | Planner[H, S], scale: str = "standard", **fixed: Value) -> list[H]:
+def space(
+    planner: str | Planner[H, S], scale: str = "standard", *, rows: int | None = None, **fixed: Value
+) -> list[H]:
     """The settings of that planner and scale; what is `fixed`, and not None, is the same in all of them.
+
+    With `rows` none of them trains for longer than a log of so many is worth.
 
     Scales are `smoke`, two settings that train for a moment, for tests; `quick` and `standard`, for logs of some
     10,000 rows on a CPU; `large`, for a GPU; `paper`, the grids of the papers' experiments.
@@ -36,6 +40,8 @@ def space(planner: str | Planner[H, S], scale: str = "standard", **fixed: Value)
     if scale not in planner.spaces:
         raise BadInput(f"{scale}: no such scale of {planner.name}; there are {', '.join(planner.spaces)}")
     settings: Sequence[H] = planner.spaces[scale]()
+    if rows is not None and planner.paced is not None:
+        settings = [planner.paced(setting, rows) for setting in settings]
     if "updates" in fixed and "updates" not in fields(planner.Hypers):  # of planners that imagine: gradient steps
         steps = cast(int, fixed.pop("updates"))
         settings = [_brief(setting, steps) for setting in settings]

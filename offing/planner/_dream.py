@@ -21,7 +21,6 @@ from ..posterior.walk import Place, WorldStep, memories
 from ..types import Array, Box, Dataset, Discrete, Key, Policy, Posterior, Seen, Task, Transition
 from . import sacn
 from ._parts import Act, Scale, drawn, inner, taken
-from ._plan import UNROLL
 
 
 @hypers
@@ -234,6 +233,5 @@ def lesson(
     def one(sac: sacn.State, at: tuple[Key, Array]) -> tuple[sacn.State, dict[str, Array]]:
         return sacn.learn(at[0], hypers, sac, unpack(at[1], width), actions, critic_loss)
 
-    turns = UNROLL.get(jax.default_backend(), 1)
-    sac, metrics = jax.lax.scan(one, sac, (jax.random.split(key, len(batches)), batches), unroll=turns)
+    sac, metrics = jax.lax.scan(one, sac, (jax.random.split(key, len(batches)), batches))
     return sac, jax.tree.map(jnp.mean, metrics)

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 
 from ..types import Array, BadInput, Dataset, H, Key, Params, Planner, Policy, Posterior, S
 
-UNROLL = {"gpu": 5}  # updates to a turn of the loop: fewer launches on a GPU, only longer compilation elsewhere
 PARTED = 2  # rounds without a gain in held-out worlds, while training worlds gain, after which a plan stops
 FLAT = 3  # rounds without a gain in either
 Judge = Callable[[Key, Policy], tuple[Array, Array]]  # -> its value in worlds it was trained in, and in others
@@ -27,11 +26,6 @@ class Trains(Protocol):
 
 
 Lasting = TypeVar("Lasting", bound=Trains)
-
-
-def turns(hypers: object) -> int:
-    """How many of a setting's updates go into one turn of a loop; one where an update is a loop of its own."""
-    return 1 if hasattr(hypers, "every") else UNROLL.get(jax.default_backend(), 1)
 
 
 class Planned(NamedTuple, Generic[Params]):
@@ -54,14 +48,14 @@ class Rounds(NamedTuple, Generic[S, Params]):
 
 
 def train(
-    keys: Key, hypers: H, planner: Planner[H, S], state: S, data: Dataset, posterior: Posterior, unroll: int = 1
+    keys: Key, hypers: H, planner: Planner[H, S], state: S, data: Dataset, posterior: Posterior
 ) -> tuple[S, Metrics]:
     """One update with each of the keys: the state after them, and what they report [U]."""
 
     def one(state: S, key: Key) -> tuple[S, Metrics]:
         return planner.update(key, hypers, state, data, posterior)
 
-    return jax.lax.scan(one, state, keys, unroll=unroll)
+    return jax.lax.scan(one, state, keys)
 
 
 def plan(

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
+from dataclasses import replace
+from typing import TypedDict, TypeVar
 
 from ..hypers import hypers
+
+VISITS = 200  # of each row of the log, that training sees at most
+LEAST = 10_000  # updates that are made however few rows there are
 
 
 @hypers
@@ -15,6 +19,18 @@ class Sizes:
     batch_size: int = 256
     width: int = 256
     depth: int = 2
+
+
+Sized = TypeVar("Sized", bound=Sizes)
+
+
+def paced(hypers: Sized, rows: int) -> Sized:
+    """The setting for a log of so many rows: no longer than until each was seen VISITS times.
+
+    What a short log teaches is learned by then; the rest of a long training would only be waited for.
+    """
+    most = max(LEAST, VISITS * rows // hypers.batch_size)
+    return replace(hypers, updates=min(hypers.updates, most))
 
 
 class RowSizes(TypedDict, total=False):

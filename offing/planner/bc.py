@@ -16,7 +16,7 @@ from ..optim import Learner, adam, descend, start
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Posterior, Transition
 from ._episodes import worth
 from ._parts import Actor, Scale, actor_init, drawn, hidden, log_prob, policies_of, scale_of, taken
-from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE, Sizes
+from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE, Sizes, paced
 
 
 @hypers
@@ -84,4 +84,5 @@ planner = Planner(
     imagines=False,
     label=lambda setting: "clone weighted by return" if setting.sharp else "clone",
     candidate=("smoke", "quick", "standard", "large"),
+    paced=paced,
 )

@@ -7,6 +7,7 @@ Its policies have the shape of rppo's, so that a plan can begin there and be hel
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -20,8 +21,10 @@ from . import _memory
 from ._episodes import begins, windows, worth
 from ._parts import Scale, scale_of, unplace
 from ._recurrent import Net, blank, features, log_prob, net_init, policy_of, speak
+from ._sizes import VISITS
 
 LOG_STD = (-3.0, 1.0)  # a log that always does the same would have none
+LEAST = 5_000  # updates that are made however few rows there are
 
 
 @hypers
@@ -84,6 +87,12 @@ def policy(hypers: Hypers, state: State, task: Task) -> Policy:
     return policy_of(state.learner.params, state.scale, hypers, task)
 
 
+def paced(hypers: Hypers, rows: int) -> Hypers:
+    """The setting for a log of so many rows, as other planners that learn from rows have it."""
+    most = max(LEAST, VISITS * rows // (hypers.runs * hypers.segment))
+    return replace(hypers, updates=min(hypers.updates, most))
+
+
 planner = Planner(
     name="clone",
     words="a clone of the logged behaviour that remembers, of all of it or more so of what earned more",
@@ -104,4 +113,5 @@ planner = Planner(
     remembers=True,
     label=lambda setting: "clone with memory" + (", weighted by return" if setting.sharp else ""),
     candidate=("quick", "standard", "large"),
+    paced=paced,
 )

@@ -29,7 +29,7 @@ from ._parts import (
     policies_of,
     scale_of,
 )
-from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE, Sizes
+from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE, Sizes, paced
 
 
 @hypers
@@ -130,4 +130,5 @@ planner = Planner(
     },
     imagines=False,
     candidate=("quick", "standard", "large"),
+    paced=paced,
 )

@@ -66,6 +66,8 @@ __all__ = [  # what else trains a recurrent policy, online too, builds with
 
 STATES = 1_024  # along logged episodes, where imagined ones may begin
 SHARP = 1.0  # how much more often those of an episode that earned a standard deviation more
+FRESH = 100  # imagined steps for every logged one, before a plan is asked whether it still gains
+BRIEFEST = 2_000_000  # steps that are planned however few rows there are
 LEAST_STD = 0.2  # of actions, for a plan that begins at a clone: it has to try something
 
 
@@ -179,6 +181,11 @@ def label(setting: Hypers) -> str:
     return "rppo begun along the log" if setting.along else "rppo"
 
 
+def paced(hypers: Hypers, rows: int) -> Hypers:
+    """The setting for a log of so many rows: a short log supports no long plan; one that still gains goes on."""
+    return replace(hypers, steps=min(hypers.steps, max(BRIEFEST, FRESH * rows)))
+
+
 # ---- settings
 
 
@@ -262,4 +269,5 @@ planner = Planner(
     remembers=True,
     label=label,
     candidate=("smoke", "quick", "standard", "large", "paper"),
+    paced=paced,
 )

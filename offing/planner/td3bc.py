@@ -17,7 +17,7 @@ from ..nets import Net
 from ..types import Array, Box, Dataset, Discrete, Key, Planner, Posterior, Transition
 from . import _td3
 from ._parts import Actor, best, critics
-from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE
+from ._sizes import BRIEF, LARGE, SMALL, TINY, WHOLE, paced
 
 
 @hypers
@@ -66,4 +66,5 @@ planner = Planner(
     },
     imagines=False,
     candidate=("large",),
+    paced=paced,
 )

@@ -22,7 +22,6 @@ from ._world import Net, Theta, leads_to, paid_for, with_leads
 
 ROUNDS = 20  # how often a member is compared with its best so far
 CHUNK = 50  # updates whose minibatches are gathered at once: keeps random numbers and gathers off the hot path
-UNROLL = {"gpu": 10}  # updates to a turn of the loop: fewer launches on a GPU, only longer compilation elsewhere
 HALF = {"gpu": True}  # where gradients of hidden layers are kept in bfloat16
 BLOCK = 8_192  # rows that priors are read on at once: all of a long log, for all members, would not fit a GPU
 TRAINED = ("net", "extra", "low", "high")  # of each net
@@ -325,9 +324,7 @@ def train(
         # settings as one product and transpose it at every update.
         own = lambda b: b._replace(x=b.x + 0 * hypers.lr)
         batches = batches._replace(state=own(batches.state), reward=own(batches.reward))
-        return jax.lax.scan(
-            update, learner, (batches, rates), unroll=min(UNROLL.get(jax.default_backend(), 1), chunk)
-        )
+        return jax.lax.scan(update, learner, (batches, rates))
 
     def round_(carry: Any, at: tuple[Key, Key, Array]) -> tuple[Any, None]:
         learner, kept, lowest = carry

@@ -33,6 +33,16 @@ PAPER: dict[str, Any] = {"width": 200, "depth": 3, "activation": "relu", "member
 # For logs of 10^4 rows and more on a GPU. Worlds learned at one rate err alike, in both folds, and a plan finds
 # where: members have rates of their own, and there are twice as many.
 LARGE = PAPER | {"updates": 80_000, "lr": 2e-3, "span": 3.0, "members": 20, "elites": 16}
+VISITS = 400  # of each row that a fold learns from: at `large` no fit trains for longer
+LEAST = 10_000  # updates of a fit at `large`, however few rows there are
+
+
+def sparing(setting: Any, rows: int) -> int:
+    """Updates for a log of so many rows: those of the setting, or until all rows were seen VISITS times."""
+    if not rows:
+        return setting.updates
+    seen = VISITS * rows / setting.folds / setting.batch_size
+    return min(setting.updates, max(LEAST, 1_000 * round(seen / 1_000)))
 
 
 def space(kind: type) -> Callable[[str, int], list[Any]]:
@@ -56,7 +66,8 @@ def space(kind: type) -> Callable[[str, int], list[Any]]:
             return [s for shape in shapes for s in grid(shape, prior_scale=(0.0, 1.0, 2.0, 4.0))]
         if scale == "large":
             # With stronger priors worlds are wrong enough to let fall what truly stands.
-            return grid(kind(**LARGE), prior_scale=(0.0, 1.0))
+            long = kind(**LARGE)
+            return grid(replace(long, updates=sparing(long, rows)), prior_scale=(0.0, 1.0))
         if scale == "paper":
             plain = kind(**PAPER, updates=40_000)
             shapes = [plain, replace(plain, depth=4, activation="silu")]

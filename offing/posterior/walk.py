@@ -161,8 +161,8 @@ def disagreement(posterior: Posterior, mean: Array) -> Array:
 
 def widths(posterior: Posterior) -> Array:
     """Of the log's ranges of state and reward [S + 1]; 1 where a column is constant."""
-    width = jnp.asarray(posterior.high) - jnp.asarray(posterior.low)
-    return jnp.where(width > 0, width, 1.0)
+    width = posterior.high - posterior.low  # on the host where they are there: it is no program of its own
+    return width + (width == 0)
 
 
 def roll(

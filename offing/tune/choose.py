@@ -16,7 +16,6 @@ from ..pil import PIL, evidence, judge
 from ..posterior.models import ensemble
 from ..posterior.replay import Replay, replay
 from ..types import BadInput, Dataset, Fitted, Key, Posterior, Prepared, WorldModel
-from .engine import memory
 from .run import ALONE, Run
 from .sweep import sweep
 
@@ -86,7 +85,7 @@ def choose_posterior(
     held, others = take(data, parts.held), learned_elsewhere(data, parts)
     named = tuple(column for column, outside in enumerate(log.columns.exogenous) if outside)
     prepared = model.prepare(data, task._replace(exogenous=named))
-    fitter = Fitter(key, data, model, prepared, {})
+    fitter = Fitter(key, data, model, prepared, {}, abreast(model, settings))
     settings = narrow(fitter, parts, settings, run)
     fitted = fitter("fit", parts, settings, run)
     worlds = [model.posterior(f, h, prepared, data, task) for f, h in zip(fitted, settings, strict=True)]
@@ -171,7 +170,9 @@ def refit(
     if worlds_wanted and hasattr(hypers, "elites"):
         count = max(hypers.members, min(2 * hypers.members, worlds_wanted))
         hypers = replace(hypers, members=count, elites=count - hypers.members + hypers.elites)
-    fitted = Fitter(key, data, choice.model, choice.prepared)("refit", choice.whole, [hypers], run)[0]
+    wide = abreast(choice.model, choice.points)
+    fitter = Fitter(key, data, choice.model, choice.prepared, None, wide)
+    fitted = fitter("refit", choice.whole, [hypers], run)[0]
     worlds = choice.model.posterior(fitted, hypers, choice.prepared, data, log.task)
     return calibrated(choice, worlds, data, choice.whole)
 
@@ -214,31 +215,37 @@ class Fitter(NamedTuple):
     model: WorldModel
     prepared: Prepared
     known: dict[Any, Fitted] | None = None  # parts that are fitted already, to the same rows
+    abreast: int = 0  # parts that a program fits at once, where settings need not run one by one
 
     def __call__(self, what: str, parts: Split, settings: Sequence[Any], run: Run) -> list[Fitted]:
         """Every setting fitted to the folds of `parts`. What a fit does not read stays off the device.
 
-        Where settings run in parts, one that was fitted before is not fitted again: the probe of a rate is the
-        first part of the setting that it was asked for.
+        Settings run in parts where their model has them, so that probes, fits and refits are one program. A part
+        that was fitted before is not fitted again: the probe of a rate is the first part of the setting that it
+        was asked for.
         """
-        data = self.data
-        worlds = max(s.folds * getattr(s, "members", 1) for s in settings)
-        each = worlds * len(data.episode) * (data.steps.obs.shape[1] + 2) * 12
+        data, model = self.data, self.model
         bare = (self.key, data._replace(starts=np.zeros((0, 1))), parts._replace(held=np.zeros(0)))
         args = jax.device_put((*bare, self.prepared.arrays))
-        model = self.model
-        alone = lambda setting: [setting]  # elsewhere settings run abreast
-        apart = [(alone if model.parts is None or memory() else model.parts)(setting) for setting in settings]
+        apart = [[setting] if model.parts is None else model.parts(setting) for setting in settings]
         done: dict[Any, Fitted] = {} if self.known is None else self.known
         every = list(dict.fromkeys(part for parts in apart for part in parts if part not in done))
         if every:
-            fitted = sweep(what, program(model, self.prepared.shape), every, *args, bytes_each=each, run=run)
+            worlds = max(s.folds * getattr(s, "members", 1) for s in every)
+            each = worlds * len(data.episode) * (data.steps.obs.shape[1] + 2) * 12
+            work = program(model, self.prepared.shape)
+            fitted = sweep(what, work, every, *args, bytes_each=each, abreast=self.abreast, run=run)
             done.update(zip(every, fitted, strict=True))
         ours = [[done[part] for part in parts] for parts in apart]
         return [
             one[0] if model.join is None else model.join(setting, one)
             for setting, one in zip(settings, ours, strict=True)
         ]
+
+
+def abreast(model: WorldModel, settings: Sequence[Any]) -> int:
+    """How many parts of settings run side by side where they can: those of one setting; 0 if there are none."""
+    return 0 if model.parts is None else max(len(model.parts(setting)) for setting in settings)
 
 
 @cache

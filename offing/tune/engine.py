@@ -142,10 +142,12 @@ def _run_here(work: Work, groups: Groups, args: tuple[Any, ...]) -> Coming:
 
 
 def _ahead_here(work: Work, groups: Groups, args: tuple[Any, ...]) -> None:
-    """Compiles what these chunks will need."""
+    """Compiles what these chunks will need, side by side where programs run one by one and leave cores idle."""
     work_on = program(work, len(args))
-    for group in groups:
-        work_on.lower(group[0].stacked, *args).compile()
+    make = lambda group: work_on.lower(group[0].stacked, *args).compile()
+    with ThreadPoolExecutor(len(groups) if side_by_side() == 1 else 1) as makers:
+        for _ in makers.map(make, groups):
+            pass
 
 
 def _gather(tasks: Sequence[Future[Done]], others: Sequence[Future[Done]] = ()) -> Coming:

@@ -24,7 +24,7 @@ from ..value.left_out import LeftOut, attempt
 from ..value.many import rolled_all
 from ..value.predictive import Rollouts, estimates, known_of
 from .candidates import pad_starts
-from .choose import Fitter, PosteriorChoice, calibrated
+from .choose import Fitter, PosteriorChoice, abreast, calibrated
 from .plans import EVALUATION, EvaluationPlan
 from .run import ALONE, Run
 
@@ -107,7 +107,7 @@ def _fewer(
 ) -> list[Posterior]:
     """The worlds that each of SHARES of the rows would have given."""
     data, setting, model = log.data, choice.points[choice.index], choice.model
-    fitter = Fitter(key, data, model, choice.prepared)
+    fitter = Fitter(key, data, model, choice.prepared, None, abreast(model, [setting]))
     thin = [thinned(data, parts, share, seed) for share in SHARES]
     both = list(zip(SHARES, thin, strict=True))
     fitted = [fitter("rows", part, [setting], run.part(f"{share}"))[0] for share, part in both]

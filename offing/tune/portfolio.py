@@ -22,10 +22,10 @@ from .. import planner as planners
 from ..data import Log
 from ..hypers import groups
 from ..pil import PIL
-from ..planner import Planned, clone, plan, rppo, train, turns
+from ..planner import Planned, clone, plan, rppo, train
 from ..posterior.walk import lost_beyond
 from ..types import Array, BadInput, Box, Dataset, Discrete, Key, Planner, Policy, Posterior
-from ..value.predictive import TOGETHER, Known, Past, estimates, known_of, played, rollouts
+from ..value.predictive import TOGETHER, Known, Past, estimates, known_of, played, prepare, rollouts
 from .candidates import GLANCES, ROUNDS, PolicyChoice, pad_starts
 from .engine import side_by_side
 from .field import Candidate, decide, distance, tail_of
@@ -52,9 +52,17 @@ class Portfolio(NamedTuple):
 
 
 def portfolio(
-    scale: str, actions: Box | Discrete, names: Sequence[str] = (), core: str | None = None
+    scale: str,
+    actions: Box | Discrete,
+    names: Sequence[str] = (),
+    core: str | None = None,
+    rows: int | None = None,
 ) -> Portfolio:
-    """The candidates of a scale that suit the kind of action, or those named; the clone is always among them."""
+    """The candidates of a scale that suit the kind of action, or those named; the clone is always among them.
+
+    None of them trains for longer than so many `rows` are worth, but for the papers' own settings.
+    """
+    sparing = rows if scale != "paper" else None
     if not names:
         every = (planners.get(name) for name in planners.REGISTRY.own())
         added = (planners.get(name) for name in planners.REGISTRY.added())
@@ -67,15 +75,16 @@ def portfolio(
     if ALWAYS not in {planner.name for planner in chosen}:
         chosen = [planners.get(ALWAYS), *chosen]
     known = {planner.name: planner for planner in chosen}
-    plans = planners.space("rppo", scale, core=core) if "rppo" in known else []
+    plans = planners.space("rppo", scale, rows=sparing, core=core) if "rppo" in known else []
     clones: list[clone.Hypers] = []
     if "clone" in known:
         shapes = [(group.settings[0].core, group.settings[0].width) for group in groups(plans)] or [(core, None)]
         for core_, width in dict.fromkeys(shapes):
-            clones += planners.space("clone", scale, core=core_, width=width)
+            clones += planners.space("clone", scale, rows=sparing, core=core_, width=width)
     if clones:
         plans = rppo.variants(plans)
-    rest = tuple((p, tuple(planners.space(p, scale))) for p in chosen if p.name not in ("rppo", "clone"))
+    plain = [planner for planner in chosen if planner.name not in ("rppo", "clone")]
+    rest = tuple((planner, tuple(planners.space(planner, scale, rows=sparing))) for planner in plain)
     return Portfolio(rest, tuple(clones), tuple(plans), LONGER.get(scale, 0) if clones else 0)
 
 
@@ -115,11 +124,13 @@ def choose_candidate(
     data = log.data._replace(starts=np.zeros((0, 1)))
     args = jax.device_put((k1, data, own, held))
     ready = _compile_plans(tried, args, held, run)
+    playable = _compile_judging(k2, tried, held, data)
     imagines = lambda planner: _imagining(planner) if planner.imagines else _learning(planner)
     parts = [(planner, tuple(settings)) for planner, settings in tried.plain]
     parts += [(clone.planner, tried.clones)] if tried.clones else []
     trained = sweeps([Sweep(p.name, imagines(p), settings) for p, settings in parts], *args, run=run)
     jury = Jury(k2, log, own, held, loss, past() if callable(past) else past)
+    playable()
     candidates: list[Candidate] = []
     for (planner, settings), planned in zip(parts, trained, strict=True):
         candidates += judged(jury, planner, settings, planned, run)
@@ -138,6 +149,22 @@ def _compile_plans(tried: Portfolio, args: tuple[Any, ...], held: Posterior, run
     return ahead("plan", _guided, entries, *args, run=run)
 
 
+def _compile_judging(key: Key, tried: Portfolio, held: Posterior, data: Dataset) -> Callable[[], object]:
+    """Begins to compile what candidates are played by, one program for policies of a kind; call it to wait."""
+    parts: list[tuple[Planner, Sequence[Any]]] = [*tried.plain, (clone.planner, tried.clones)]
+    every = [(planner, setting) for planner, settings in parts for setting in settings]
+    every += [(rppo.planner, setting) for setting in tried.plans]
+    width = data.steps.obs.shape[1]
+    blanks = {
+        jax.tree.structure(policy): policy
+        for policy in (planner.blank(setting, width, held.task) for planner, setting in every)
+    }
+    beside = ThreadPoolExecutor(max(len(blanks), 1) if jax.default_backend() != "cpu" else 1)
+    coming = [beside.submit(prepare, key, policy, held, JUDGED) for policy in blanks.values()]
+    beside.shutdown(wait=False)
+    return lambda: [each.exception() for each in coming]
+
+
 def _plans(
     jury: Jury, tried: Portfolio, cloned: Sequence[Planned], args: tuple[Any, ...], run: Run
 ) -> list[Candidate]:
@@ -153,7 +180,9 @@ def _plans(
         if lead.planned is None or not rises(np.asarray(lead.planned.held)):
             break
         setting = replace(lead.setting, begun=1.0)
-        more = sweep("prolong", _guided, [Entry(setting, lead.policy.params[0])], *args, run=run.part(f"{again}"))
+        alike = sum(jax.tree.structure(plan) == jax.tree.structure(setting) for plan in tried.plans)
+        entry, part = Entry(setting, lead.policy.params[0]), run.part(f"{again}")
+        more = sweep("prolong", _guided, [entry], *args, abreast=alike, run=part)  # by the program that is there
         candidates += [
             replace(one, name=f"{lead.name}, for longer")
             for one in judged(jury, rppo.planner, [setting], more, run)
@@ -281,7 +310,7 @@ def _learning(planner: Planner) -> Callable[..., Planned]:
         first, key = jax.random.split(key)
         state = planner.init(first, hypers, data, own)
         keys = jax.random.split(key, hypers.updates)
-        state, metrics = train(keys, hypers, planner, state, data, own, turns(hypers))
+        state, metrics = train(keys, hypers, planner, state, data, own)
         none = jnp.zeros(0)
         params = planner.policy(hypers, state, own.task).params
         return Planned(params, jnp.asarray(0), none, none, jax.tree.map(jnp.mean, metrics))

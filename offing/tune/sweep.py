@@ -30,21 +30,33 @@ def chunks(
     most: int = WIDEST,
     width: Callable[[int, int, int], int] | None = None,
     left: Collection[int] | None = None,
+    abreast: int = 0,
 ) -> list[list[Chunk]]:
     """The settings (or those `left`, by their places) by static group, each group in chunks of equal width.
 
-    The width is that of the whole group, whatever is left of it: a resumed sweep runs the same programs.
+    The width is that of the whole group, whatever is left of it: a resumed sweep runs the same programs. Sweeps of
+    one structure and of unlike lengths run one program if their chunks hold as many settings `abreast`.
     """
     by_group = []
     for group in groups(settings):
         todo = [i for i in group.index if left is None or i in left]
         if not todo:
             continue
-        count = len(group.index)
+        count = abreast or len(group.index)
         wide = width(count, bytes_each, most) if width else widest(min(count, most), bytes_each)
         places = [tuple(todo[i : i + wide]) for i in range(0, len(todo), wide)]
         by_group.append([Chunk(place, tuple(settings[i] for i in place), wide) for place in places])
     return by_group
+
+
+class Limits(NamedTuple):
+    """What decides how wide chunks are: the memory that a setting takes, and how many a chunk holds at most, or is
+    to hold.
+    """
+
+    bytes_each: int = 0
+    most: int = WIDEST
+    abreast: int = 0  # 0: as many as there are
 
 
 class Sweep(NamedTuple):
@@ -79,17 +91,18 @@ def sweep(
     *args: object,
     bytes_each: int = 0,
     most: int = WIDEST,
+    abreast: int = 0,
     run: Run = ALONE,
 ) -> list[Any]:
     """`work(setting, *args)` for every setting, as numpy; each static group is compiled once."""
-    return _swept([Sweep(what, work, settings)], work, settings, args, run, (bytes_each, most))
+    return _swept([Sweep(what, work, settings)], work, settings, args, run, Limits(bytes_each, most, abreast))
 
 
 def sweeps(parts: Sequence[Sweep], *args: object, run: Run = ALONE) -> list[list[Any]]:
     """Several sweeps over the same arguments at once: none waits for another's program to be compiled."""
     jobs = [_Job(setting, number) for number, part in enumerate(parts) for setting in part.settings]
     work = _performing(tuple(part.work for part in parts))
-    results = iter(_swept(parts, work, jobs, args, run, (0, WIDEST)))
+    results = iter(_swept(parts, work, jobs, args, run, Limits()))
     return [[next(results) for _ in part.settings] for part in parts]
 
 
@@ -116,7 +129,7 @@ def _swept(
     settings: Sequence[object],
     args: tuple[object, ...],
     run: Run,
-    limits: tuple[int, int],
+    limits: Limits,
 ) -> list[Any]:
     """The results of all settings, those of the first part first; each part reports its own progress."""
     owner = [(part, i) for part in parts for i in range(len(part.settings))]
@@ -133,7 +146,7 @@ def _swept(
     if not left:
         return results
     with run.engine.session():
-        grouped = chunks(settings, *limits, run.engine.width, left)
+        grouped = chunks(settings, limits.bytes_each, limits.most, run.engine.width, left, limits.abreast)
         with closing(run.engine.run(work, grouped, args)) as coming:
             for chunk, leaves in coming:
                 part = owner[chunk.index[0]][0]

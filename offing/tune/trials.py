@@ -20,7 +20,7 @@ import numpy as np
 
 from ..data import Log
 from ..pil import PIL
-from ..planner import train, turns
+from ..planner import train
 from ..types import Dataset, H, Key, Params, Planner, Policy, Posterior, S
 from ..value.estimate import ValueEstimate
 from ..value.predictive import Known, Rollouts, estimates, known_of, rollouts
@@ -185,7 +185,7 @@ def _stretch(planner: Planner, begin: float, end: float, copies: int) -> Callabl
 
         span = jnp.arange(round(begin * hypers.updates), max(1, round(end * hypers.updates)))
         keys = jax.vmap(lambda count: jax.random.fold_in(key, count))(span)
-        state, _ = train(keys, hypers, planner, state, data, own, turns(hypers))
+        state, _ = train(keys, hypers, planner, state, data, own)
         policy = planner.policy(hypers, state, own.task)
         imagined = rollouts(judging, policy, held, copies)[0]
         return Ran(policy.params, state if end < 1 else (), imagined)

@@ -47,11 +47,10 @@ class Imagined(NamedTuple):
 
 def imagine(key: Key, policy: Policy, posterior: Posterior, copies: int) -> Imagined:
     """`copies` episodes of the policy in every world: those that `predictive.rollouts` draws by the same key."""
-    walk, keys = _begun(key, posterior, copies)
-    memory = policy.begin(*walk.alive.shape)
     if not is_host(policy):
-        return Imagined(*map(np.asarray, _scanned(keys, policy, posterior, walk, memory)))
-    steps = []
+        return Imagined(*map(np.asarray, _scanned(key, policy, posterior, copies)))
+    walk, keys = _begun(key, posterior, copies)
+    memory, steps = policy.begin(*walk.alive.shape), []
     for t, k in enumerate(keys):
         if not np.asarray(walk.alive).any():
             steps.append(steps[-1]._replace(alive=np.zeros_like(steps[-1].alive)))
@@ -73,15 +72,19 @@ _begun = compiled(begun, static_argnames="copies")
 _stepped = compiled(_step)
 
 
-@compiled
-def _scanned(keys: Key, policy: Policy, posterior: Posterior, walk: Walk, memory: Memory) -> Imagined:
+def _scan(key: Key, policy: Policy, posterior: Posterior, copies: int) -> Imagined:
     def one(carry: tuple[Walk, Memory], at: tuple[Key, Array]) -> tuple[tuple[Walk, Memory], Imagined]:
         (walk, memory), (key, t) = carry, at
         action, memory = policy.act(policy.params, memory, walk.seen, None)
         walk, step = _step(key, posterior, walk, action, t)
         return (walk, memory), step
 
-    return jax.lax.scan(one, (walk, memory), (keys, jnp.arange(len(keys))))[1]
+    walk, keys = begun(key, posterior, copies)
+    carry = (walk, policy.begin(*walk.alive.shape))
+    return jax.lax.scan(one, carry, (keys, jnp.arange(len(keys))))[1]
+
+
+_scanned = compiled(_scan, static_argnames="copies")
 
 
 def acted(policy: Policy, data: Dataset, task: Task) -> np.ndarray:

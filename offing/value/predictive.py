@@ -168,6 +168,12 @@ def played(
     return sums, each[0][1]
 
 
+def prepare(key: Key, policy: Policy, posterior: Posterior, copies: int) -> None:
+    """Compiles what `played` will run for policies of that kind."""
+    if not is_host(policy):
+        _rollouts.lower(key, policy, posterior, min(TOGETHER, copies), False, True).compile()
+
+
 class Predictive(NamedTuple):
     """What a policy will earn, discounted and not, and how far its episodes strayed from the log."""
 
