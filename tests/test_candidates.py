@@ -127,6 +127,15 @@ def test_the_clone_always_competes_and_names_are_planners():
         portfolio("quick", Discrete(2), ["nobody"])
 
 
+def test_no_candidate_trains_for_longer_than_rows_are_worth_but_for_the_papers():
+    box = Box((-1.0,), (1.0,))
+    length = lambda tried: sum(getattr(s, "steps", s.updates) for s in tried.settings)
+    short, long = (portfolio("large", box, rows=rows) for rows in (4_000, 400_000))
+    assert length(short) < length(long) <= length(portfolio("large", box))
+    assert len(short.settings) == len(long.settings)
+    assert portfolio("paper", box, ["iql"], rows=100) == portfolio("paper", box, ["iql"])
+
+
 def test_a_planner_that_cannot_take_the_actions_is_left_out_or_refused(monkeypatch):
     boxes = replace(planners.get("iql"), actions=(Box,))
     monkeypatch.setattr("offing.planner.iql.planner", boxes)

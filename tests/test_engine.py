@@ -161,7 +161,13 @@ def test_most_bounds_what_one_device_takes(monkeypatch):
     settings = [Setting(lr=i) for i in range(50)]
     assert [c.width for c in sweeping.chunks(settings)[0]] == [18, 18, 18]
     assert [c.width for c in sweeping.chunks(settings, most=64)[0]] == [50]
+    few = [sweeping.chunks(settings[:count], abreast=4)[0] for count in (1, 3, 4, 9)]
+    assert [[c.width for c in group] for group in few] == [[4], [4], [4], [4, 4, 4]]  # one program for all of them
+    assert [len(c.settings) for c in few[-1]] == [4, 4, 1]
+    monkeypatch.setattr(engine, "memory", lambda: 0)
+    assert [c.width for c in sweeping.chunks(settings[:3], abreast=4)[0]] == [1, 1, 1]  # on a CPU one by one
     monkeypatch.setattr(jax, "local_device_count", lambda: 4)
+    monkeypatch.setattr(engine, "memory", lambda: 1000)
     assert engine.devices.width(50, 10, 18) == 52
     assert engine.devices.width(500, 10, 18) == 72
     assert engine.devices.width(3, 10, 18) == 4

@@ -234,6 +234,24 @@ def test_the_papers_grids_are_the_papers():
     assert {s.batch_size for s in space("rebrac", "paper")} == {1024}
 
 
+@pytest.mark.parametrize("name", [name for name in planners.names() if planners.get(name).paced])
+def test_a_short_log_is_trained_on_for_no_longer_than_it_is_worth(name):
+    length = lambda scale, rows: [getattr(s, "steps", s.updates) for s in space(name, scale, rows=rows)]
+    short, longer, longest = (length("large", rows) for rows in (1_000, 300_000, 10**8))
+    assert longest == length("large", None)
+    assert all(a < b <= c for a, b, c in zip(short, longer, longest, strict=True))
+    assert short == length("large", 2)  # a few rows take some updates too
+    for scale in ("smoke", "quick", "standard"):  # which never trained for long
+        assert length(scale, 2) == length(scale, None)
+
+
+def test_rows_are_visited_as_often_whatever_the_minibatch():
+    planner = planners.get("rebrac")
+    setting = planner.Hypers(batch_size=1024, updates=10**9)
+    visits = lambda s, rows: planner.paced(s, rows).updates * s.batch_size / rows
+    assert visits(setting, 100_000) == pytest.approx(visits(replace(setting, batch_size=256), 100_000), rel=1e-3)
+
+
 def test_a_space_takes_what_is_fixed_and_says_what_there_is():
     assert {s.updates for s in space("iql", "default", updates=7)} == {7}
     assert len(space("iql", "default", beta=3.0)) == 2  # what is then alike is there once

@@ -16,8 +16,10 @@ from offing.posterior import _fit, _head, _init, _kinds, _known, _world, walk
 from offing.posterior._space import SCALES as NAMES
 from offing.posterior.models import ensemble, linear
 from offing.posterior.replay import FEWEST, replay, segments
+from offing.tune import choose as choosing
+from offing.tune import engine
 from offing.tune import sweep as sweeping
-from offing.tune.choose import Fitter, best, narrow, unseen
+from offing.tune.choose import Fitter, abreast, best, narrow, unseen
 from offing.tune.run import ALONE, Run
 from offing.types import BadInput, Box, Dataset, Moments, Posterior, Task, Transition
 
@@ -788,6 +790,8 @@ def test_longer_logs_are_learned_for_longer():
         short, long = space(scale, 19_999), space(scale, 20_000)
         assert [replace(s, updates=2 * s.updates) for s in short] == long
     assert space("large", 10**6) == space("large")
+    updates = [space("large", rows)[0].updates for rows in (300, 20_000, 60_000, 10**6)]
+    assert updates == sorted(set(updates))  # and on a GPU too, where a short log is no reason to train for long
 
 
 def test_a_target_that_is_all_but_linear_is_learned_as_well_as_one_that_bends():
@@ -812,6 +816,24 @@ def test_a_target_that_is_all_but_linear_is_learned_as_well_as_one_that_bends():
         missed[size] = float(np.mean((np.asarray(said.mean)[..., 0] - step) ** 2)) / np.var(size * bends)
     assert missed[1.0] < 0.05
     assert missed[0.01] < 3 * missed[1.0]
+
+
+def test_fits_and_refits_are_one_program_where_settings_run_abreast(monkeypatch):
+    monkeypatch.setattr("offing.tune.engine.memory", lambda: 1 << 30)  # as on a GPU
+    data, split = bent(rows=60, noise=0.1), parts([range(20), range(20, 40)], range(40, 60), 60)
+    base = replace(TINY, updates=20, width=7, members=4, elites=4)
+    settings = [base, replace(base, prior_scale=1.0)]
+    prepared = ready(data)
+    fitter = Fitter(jax.random.key(2), data, ensemble.model, prepared, None, abreast(ensemble.model, settings))
+    first = fitter("fit", split, settings, ALONE)
+    program = engine.program(choosing.program(ensemble.model, prepared.shape), 4)
+    made = program._cache_size()
+    again = fitter("refit", split, [replace(base, members=6, elites=6)], ALONE)[
+        0
+    ]  # three parts by programs of two
+    assert program._cache_size() == made
+    assert again.theta.state.floor.shape[0] == 2 * 6
+    assert same(first[0].theta, fitter("fit", split, [base], ALONE)[0].theta)
 
 
 def test_a_space_that_does_not_exist_is_told_which_do():

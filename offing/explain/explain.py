@@ -49,7 +49,7 @@ def explained(policy: Policy, judges: Posterior, log: Log, promise: Promised, se
         difference=float(episodes.returns.mean()) - begun,
         promised=promise,
         hangs_on=_hangs_on(episodes, names),
-        worlds=_worlds(episodes, widths(judges)[:-1], names),
+        worlds=_worlds(episodes, np.asarray(widths(judges)[:-1]), names),
         logged=past,
         imagined=episodes,
     )

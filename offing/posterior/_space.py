@@ -37,12 +37,9 @@ VISITS = 400  # of each row that a fold learns from: at `large` no fit trains fo
 LEAST = 10_000  # updates of a fit at `large`, however few rows there are
 
 
-def sparing(setting: Any, rows: int) -> int:
-    """Updates for a log of so many rows: those of the setting, or until all rows were seen VISITS times."""
-    if not rows:
-        return setting.updates
-    seen = VISITS * rows / setting.folds / setting.batch_size
-    return min(setting.updates, max(LEAST, 1_000 * round(seen / 1_000)))
+def sparing(updates: int, minibatches: float) -> int:
+    """So many updates, or as many as see each of a fold's rows VISITS times; these are so many `minibatches`."""
+    return min(updates, max(LEAST, 1_000 * round(VISITS * minibatches / 1_000)))
 
 
 def space(kind: type) -> Callable[[str, int], list[Any]]:
@@ -67,7 +64,9 @@ def space(kind: type) -> Callable[[str, int], list[Any]]:
         if scale == "large":
             # With stronger priors worlds are wrong enough to let fall what truly stands.
             long = kind(**LARGE)
-            return grid(replace(long, updates=sparing(long, rows)), prior_scale=(0.0, 1.0))
+            if rows:
+                long = replace(long, updates=sparing(long.updates, rows / long.folds / long.batch_size))
+            return grid(long, prior_scale=(0.0, 1.0))
         if scale == "paper":
             plain = kind(**PAPER, updates=40_000)
             shapes = [plain, replace(plain, depth=4, activation="silu")]

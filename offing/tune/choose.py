@@ -243,7 +243,7 @@ class Fitter(NamedTuple):
         ]
 
 
-def abreast(model: WorldModel, settings: Sequence[Any]) -> int:
+def abreast(model: WorldModel, settings: Sequence[object]) -> int:
     """How many parts of settings run side by side where they can: those of one setting; 0 if there are none."""
     return 0 if model.parts is None else max(len(model.parts(setting)) for setting in settings)
 

@@ -151,7 +151,7 @@ def _compile_plans(tried: Portfolio, args: tuple[Any, ...], held: Posterior, run
 
 def _compile_judging(key: Key, tried: Portfolio, held: Posterior, data: Dataset) -> Callable[[], object]:
     """Begins to compile what candidates are played by, one program for policies of a kind; call it to wait."""
-    parts: list[tuple[Planner, Sequence[Any]]] = [*tried.plain, (clone.planner, tried.clones)]
+    parts: list[tuple[Planner, Sequence[object]]] = [*tried.plain, (clone.planner, tried.clones)]
     every = [(planner, setting) for planner, settings in parts for setting in settings]
     every += [(rppo.planner, setting) for setting in tried.plans]
     width = data.steps.obs.shape[1]
