@@ -24,13 +24,17 @@ class Sizes:
 Sized = TypeVar("Sized", bound=Sizes)
 
 
-def paced(hypers: Sized, rows: int) -> Sized:
-    """The setting for a log of so many rows: no longer than until each was seen VISITS times.
+def worth(rows: int, each: int, least: int = LEAST) -> int:
+    """Updates, of so many rows `each`, until all rows of a log were seen VISITS times; `least`, for any log.
 
     What a short log teaches is learned by then; the rest of a long training would only be waited for.
     """
-    most = max(LEAST, VISITS * rows // hypers.batch_size)
-    return replace(hypers, updates=min(hypers.updates, most))
+    return max(least, VISITS * rows // each)
+
+
+def paced(hypers: Sized, rows: int) -> Sized:
+    """The setting for a log of so many rows: no longer than they are worth."""
+    return replace(hypers, updates=min(hypers.updates, worth(rows, hypers.batch_size)))
 
 
 class RowSizes(TypedDict, total=False):

@@ -21,7 +21,7 @@ from . import _memory
 from ._episodes import begins, windows, worth
 from ._parts import Scale, scale_of, unplace
 from ._recurrent import Net, blank, features, log_prob, net_init, policy_of, speak
-from ._sizes import VISITS
+from ._sizes import worth as updates_worth
 
 LOG_STD = (-3.0, 1.0)  # a log that always does the same would have none
 LEAST = 5_000  # updates that are made however few rows there are
@@ -89,7 +89,7 @@ def policy(hypers: Hypers, state: State, task: Task) -> Policy:
 
 def paced(hypers: Hypers, rows: int) -> Hypers:
     """The setting for a log of so many rows, as other planners that learn from rows have it."""
-    most = max(LEAST, VISITS * rows // (hypers.runs * hypers.segment))
+    most = updates_worth(rows, hypers.runs * hypers.segment, LEAST)
     return replace(hypers, updates=min(hypers.updates, most))
 
 

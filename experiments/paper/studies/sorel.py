@@ -94,7 +94,11 @@ def plan(place: Place, settings: Settings) -> Numbers:
     ours = system == "ours"
     fitted = fit(place, log, seed, scale, wanted=WORLDS if ours else 0)
     names, core = ("bc", "rppo") if scale == "smoke" else (), settings["core"]
-    plans = portfolio(scale, log.task.actions, names, core, log.data.rows) if ours else planners.space("rppo", scale, core=core)
+    plans = (
+        portfolio(scale, log.task.actions, names, core, log.data.rows)
+        if ours
+        else planners.space("rppo", scale, core=core)
+    )
     key = jax.random.split(jax.random.key(seed))[1]  # as `sorel` has it
     run = Run(
         place.cache("sorel-{task}-{rows}-{seed}-{system}".format(**settings), {**settings, "log": log.fingerprint})
