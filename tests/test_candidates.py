@@ -12,12 +12,13 @@ from test_planner import ACTIONS, HASTE, M, S, log_of, tiny, worlds_of
 from offing import planner as planners
 from offing.data import Log
 from offing.planner import _arena, _episodes, _recurrent, bc, clone, plan, rppo
+from offing.progress import meter
 from offing.tune.field import Candidate, decide, distance, tail
 from offing.tune.portfolio import choose_candidate, portfolio, rises
 from offing.tune.run import Run
 from offing.types import BadInput, Box, Dataset, Discrete, Moments, Policy, Posterior, Task, Transition
 from offing.value.estimate import ValueEstimate
-from offing.value.predictive import rollouts
+from offing.value.predictive import played, prepare, rollouts
 
 # ---- the choice
 
@@ -142,6 +143,21 @@ def test_a_planner_that_cannot_take_the_actions_is_left_out_or_refused(monkeypat
     assert "iql" not in [planner.name for planner, _ in portfolio("quick", Discrete(2)).plain]
     with pytest.raises(BadInput, match="iql: does not plan"):
         portfolio("quick", Discrete(2), ["iql"])
+
+
+def test_what_plays_candidates_is_compiled_ahead_and_only_once():
+    actions = ACTIONS["box"]
+    worlds, planner = worlds_of(actions), planners.get("bc")
+    setting = replace(planner.Hypers(), width=11, depth=1)
+    empty = planner.blank(setting, S, worlds.task)
+    trained = replace(empty, params=jax.tree.map(lambda leaf: leaf + np.float32(0.1), empty.params))
+    heard = meter()
+    before = len(heard.programs)
+    prepare(jax.random.key(0), empty, worlds, 5)
+    assert any("rollouts" in name for name in heard.programs[before:])
+    before = len(heard.programs)
+    played(jax.random.key(1), trained, worlds, 5)
+    assert not any("rollouts" in name for name in heard.programs[before:])
 
 
 def test_all_candidates_are_judged_in_the_same_held_out_worlds():
