@@ -61,6 +61,7 @@ class Kinds(NamedTuple):
     clocks: tuple[tuple[int, int], ...] = ()  # and how many values they take
     derived: tuple[int, ...] = ()  # columns whose next value follows from those of others (`_derived`)
     groups: Groups = ()  # columns of which exactly one is 1; the first of them has the choice
+    settled: bool = False  # whether the same always led to the same (`_settled`)
 
     @property
     def leads(self) -> tuple[int, ...]:

@@ -22,5 +22,6 @@ def described(shape: Hashable) -> dict[str, tuple[int, ...]]:
         "often unchanged": inside(c for c, kind in shape.gates if kind == STAYS),
         "often at one value": inside(c for c, kind in shape.gates if kind == USUAL),
         "a whole number": inside(shape.whole),
+        "where the same always led to the same": tuple(range(shape.width)) if shape.settled else (),
     }
     return {words: columns for words, columns in every.items() if columns}

@@ -15,7 +15,8 @@ that the worlds show by differing. What a step earned that ended its episode has
 
 An episode has left what the log supports where a world expects it to: its mean lies beyond the log's range, and
 is held there. What chance alone carries beyond, an outlier or a level that wanders, is held too, and no reason to
-stop. And where the log's range ends because episodes did, at a limit or a goal, a state beyond has ended as those.
+stop. Where the same always led to the same, chance is drawn once for each state and action (`_settled`). And where
+the log's range ends because episodes did, at a limit or a goal, a state beyond has ended as those.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ from ._head import Chances, chances, read
 from ._history import EPISODE, Innovate, Memory
 from ._kinds import STAYS, Block, Kinds, Values
 from ._known import Scale
+from ._settled import once
 
 SLACK = 0.01  # of the largest reward: clipping by less than this is not worth a mention
 SURE = 0.01  # least scale of the logits of ends: the likelier is certain
@@ -214,6 +216,14 @@ class Sample:
     terminates: bool
 
     def __call__(
+        self, key: Key, theta: Theta, memory: Memory | tuple[()], obs: Array, action: Array
+    ) -> tuple[Drawn, Memory | tuple[()]]:
+        if not self.world.kinds.settled:
+            return self._drawn(key, theta, memory, obs, action)
+        each = lambda *of: self._drawn(of[0], theta, *of[1:])
+        return jax.vmap(each)(once(theta, obs, action), memory, obs, action)
+
+    def _drawn(
         self, key: Key, theta: Theta, memory: Memory | tuple[()], obs: Array, action: Array
     ) -> tuple[Drawn, Memory | tuple[()]]:
         world, kinds, chance = self.world, self.world.kinds, theta.chance

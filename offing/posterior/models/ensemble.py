@@ -41,6 +41,7 @@ from .._fit import fit_folds
 from .._history import EPISODE, NONE
 from .._init import Ready
 from .._kinds import Kinds, Targets, Values, kinds_of
+from .._settled import settled
 from .._tells import past_tells
 from .._words import described
 from .._world import Chance, Expect, Paid, Recall, Sample, Support, Theta, World, natural
@@ -90,7 +91,7 @@ def prepare(data: Dataset, task: Task, history: str | None = None) -> Prepared:
     if history is None:
         history = EPISODE if past_tells(data, features) else NONE
     kinds, values, targets = kinds_of(data, history, logs, unit, untouched(data, task.exogenous))
-    kinds = kinds._replace(derived=derived(data, kinds))
+    kinds = kinds._replace(derived=derived(data, kinds), settled=history == NONE and settled(data))
     past = features if history == EPISODE else features[:, :0]
     if logs:
         past = np.concatenate([past, np.asarray(_magnitude.raw(logs, unit, np.asarray(data.steps.obs)))], 1)
