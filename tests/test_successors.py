@@ -33,7 +33,7 @@ def log():
     rows = tanks()
     obs, action, over, truth = rows[:, 1:6], rows[:, 6:7], rows[:, 7] > 0, rows[:, 8:]
     last = np.where(over[:, None], obs, truth)
-    return obs, action, over, truth, completed(obs, action, last, over)
+    return obs, action, over, truth, completed(obs, action, last, over, over)
 
 
 def test_what_always_follows_follows_at_ends_too(log):
@@ -60,10 +60,81 @@ def test_ends_lie_beyond_the_limit_that_ends_them(log):
     assert (made[over, 0] > 10).mean() > 0.9
 
 
+def walled(episodes: int = 60, seed: int = 1):
+    """A store that fills up to 10 and no further, a valve that mostly stays, a pump that mostly stands at 0.
+
+    No episode ends by itself; where the last step of each led is known here and not in the log.
+    """
+    rng, rows = np.random.default_rng(seed), []
+    for _ in range(episodes):
+        store, valve, pump = rng.uniform(0, 10), rng.uniform(), 0.0
+        for step in range(30):
+            act = rng.uniform(-1, 1)
+            now = (store, valve, pump)
+            store = float(np.clip(store + 2 * act + 0.6, 0, 10))
+            valve = rng.uniform() if act > 0.6 else valve
+            pump = act if act < -0.5 else 0.0
+            rows.append((*now, act, step == 29, store, valve, pump))
+    return np.array(rows)
+
+
+@pytest.fixture(scope="module")
+def stopped():
+    rows = walled()
+    obs, action, cut, truth = rows[:, :3], rows[:, 3:4], rows[:, 4] > 0, rows[:, 5:]
+    return (
+        obs,
+        truth,
+        cut,
+        completed(obs, action, np.where(cut[:, None], obs, truth), cut, np.zeros(len(cut), bool)),
+    )
+
+
+def test_where_an_episode_was_cut_off_nothing_lies_beyond_the_log(stopped):
+    obs, truth, cut, made = stopped
+    assert made[:, 0].min() == 0
+    assert made[:, 0].max() == 10
+    assert np.abs(made[cut, 0] - truth[cut, 0]).mean() < 0.3
+    assert (truth[cut, 0] == 10).sum() > 5
+    assert (made[cut, 0] == 10)[truth[cut, 0] == 10].mean() > 0.6
+    assert obs[:, 1].min() <= made[:, 1].min()
+
+
+def test_what_stays_stays_and_what_stands_at_a_value_stands_there(stopped):
+    obs, truth, cut, made = stopped
+    stays, rests = truth[cut, 1] == obs[cut, 1], truth[cut, 2] == 0
+    assert (made[cut, 1] == obs[cut, 1])[stays].mean() > 0.9
+    assert (made[cut, 2] == 0)[rests].mean() > 0.9
+    assert (made[cut, 1] != obs[cut, 1])[~stays].mean() > 0.5
+
+
+def test_a_wall_stops_an_end_too(stopped):
+    rows = walled()
+    obs, action, cut, truth = rows[:, :3], rows[:, 3:4], rows[:, 4] > 0, rows[:, 5:]
+    ended = completed(obs, action, np.where(cut[:, None], obs, truth), cut, cut)
+    assert ended[:, 0].max() == 10
+
+
+def test_a_count_passes_the_largest_that_went_on_where_that_ended_an_episode():
+    rng, rows = np.random.default_rng(2), []
+    for _ in range(80):
+        queue = 0
+        while queue <= 12:
+            come = int(rng.integers(0, 4))
+            rows.append((queue, come / 3, queue + come > 12, queue + come))
+            queue += come
+    rows = np.array(rows)
+    obs, action, over, truth = rows[:, :1], rows[:, 1:2], rows[:, 2] > 0, rows[:, 3:]
+    assert np.sum(obs == obs.max()) > 10  # many stand at the largest, and nothing stops them there
+    made = completed(obs, action, np.where(over[:, None], obs, truth), over, over)
+    assert (made[over] > 12).mean() > 0.8
+    assert np.abs(made[over] - truth[over]).mean() < 0.5
+
+
 def test_of_too_few_rows_the_last_observation_stands_in():
     obs, action = np.arange(20.0)[:, None], np.zeros((20, 1))
     unknown = np.arange(20) % 5 == 4
-    np.testing.assert_array_equal(completed(obs, action, obs, unknown), obs)
+    np.testing.assert_array_equal(completed(obs, action, obs, unknown, unknown), obs)
     assert len(obs) < FEWEST
 
 
@@ -104,7 +175,7 @@ def test_where_an_episode_ended_a_category_is_one_word():
     obs = np.c_[rng.normal(size=rows), np.eye(3)[word], np.ones(rows), np.zeros(rows)]
     unknown = np.arange(rows) % steps == steps - 1
     after = np.where(unknown[:, None], obs, np.roll(obs, -1, 0))
-    made = completed(obs, rng.uniform(size=(rows, 1)), after, unknown)
+    made = completed(obs, rng.uniform(size=(rows, 1)), after, unknown, unknown)
     assert np.all(made[:, 1:4].sum(1) == 1)
     assert categories(obs, made) == ((1, 2, 3),)
     assert np.all(made[:, 4:] == obs[:, 4:])  # which machine it is does not change

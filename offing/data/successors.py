@@ -9,6 +9,10 @@ out, every episode would be a step shorter. So it is taken from what like rows l
     a few values, a category            what followed on the nearest row
     all else                            what is expected of it (`trees`), and as far from that as the nearest row
                                         was: predictive mean matching (Little, 1988). Whole where the column is
+
+A column that often stays what it was, or often stands at one value, does so where the nearest row's did. And all
+lies within what rows of the log led to, but where an episode ended: a limit is passed there. What stops at its
+largest value, row after row, stops there too. A single row beyond would hide such a wall from all that follows.
 """
 
 from __future__ import annotations
@@ -24,10 +28,17 @@ MOST = 4_096  # of them that are learned from
 FEW = 8  # values of a column that takes no others
 NARROW = 64  # columns; of more of them boosted trees would take too long
 VALUES = 512  # of a column of which something always follows on each
+OFTEN = 0.05  # share of rows in which a column stays, or stands at one value, from which on that is its way
+OWN = 0.9  # share of the rows in which it stayed that may be at one value, or it stands there
+TIES = 3  # rows that share the largest or smallest value of a column of fractions: it stops there
 
 
-def completed(obs: np.ndarray, action: np.ndarray, next_obs: np.ndarray, unknown: np.ndarray) -> np.ndarray:
-    """The next observations [N, S], those of `unknown` rows [N] as the other rows say."""
+def completed(
+    obs: np.ndarray, action: np.ndarray, next_obs: np.ndarray, unknown: np.ndarray, over: np.ndarray
+) -> np.ndarray:
+    """The next observations [N, S], those of `unknown` rows [N] as the other rows say; `over` are rows that ended
+    their episodes.
+    """
     going, ends = np.flatnonzero(~unknown), np.flatnonzero(unknown)
     if not len(ends) or len(going) < FEWEST:
         return next_obs
@@ -40,7 +51,8 @@ def completed(obs: np.ndarray, action: np.ndarray, next_obs: np.ndarray, unknown
     expected = ended + change[: len(ends)] + (then - now)[like] - change[len(ends) :]
     made = next_obs.copy()
     for column in range(obs.shape[1]):
-        made[ends, column] = _column(now[:, column], then[:, column], ended[:, column], like, expected[:, column])
+        rows = (now[:, column], then[:, column])
+        made[ends, column] = _column(*rows, ended[:, column], like, expected[:, column], over[ends])
     for group in map(list, categories(obs, next_obs, still=True)):
         stays = np.array_equal(now[:, group], then[:, group])
         made[ends[:, None], group] = ended[:, group] if stays else then[like][:, group]
@@ -48,9 +60,9 @@ def completed(obs: np.ndarray, action: np.ndarray, next_obs: np.ndarray, unknown
 
 
 def _column(
-    now: np.ndarray, then: np.ndarray, ended: np.ndarray, like: np.ndarray, expected: np.ndarray
+    now: np.ndarray, then: np.ndarray, ended: np.ndarray, like: np.ndarray, expected: np.ndarray, over: np.ndarray
 ) -> np.ndarray:
-    """What follows on `ended` values of one column, of which `now` was followed by `then`."""
+    """What follows on `ended` values of one column, of which `now` was followed by `then`; `over` as above."""
     values, first, which = np.unique(now, return_index=True, return_inverse=True)
     if len(values) <= VALUES and (then == then[first][which]).all():
         place = np.minimum(np.searchsorted(values, ended), len(values) - 1)
@@ -58,7 +70,23 @@ def _column(
         return np.where(values[place] == ended, then[first][place], ended + step)
     if len(values) <= FEW:
         return then[like]
-    return np.round(expected) if (now == np.round(now)).all() else expected
+    whole = bool((now == np.round(now)).all())
+    made = _standing(now, then, ended, like, np.round(expected) if whole else expected)
+    low, high = min(now.min(), then.min()), max(now.max(), then.max())
+    free = lambda edge: over & (whole or np.sum(then == edge) < TIES)
+    return np.clip(made, np.where(free(low), -np.inf, low), np.where(free(high), np.inf, high))
+
+
+def _standing(
+    now: np.ndarray, then: np.ndarray, ended: np.ndarray, like: np.ndarray, made: np.ndarray
+) -> np.ndarray:
+    """What was made of one column, but where it stays what it was, or at the value where it mostly is."""
+    stays = then == now
+    if stays.mean() >= OFTEN and np.unique(then[stays], return_counts=True)[1].max() < OWN * stays.sum():
+        return np.where(stays[like], ended, made)
+    values, counts = np.unique(then, return_counts=True)
+    usual = values[counts.argmax()]
+    return np.where(then[like] == usual, usual, made) if counts.max() >= OFTEN * len(then) else made
 
 
 def _nearest(x: np.ndarray, queries: np.ndarray) -> np.ndarray:

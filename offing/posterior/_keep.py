@@ -19,6 +19,7 @@ from ._world import Chance, Expect, Paid, Support, Theta, World
 
 EDGES = ("starts", "low", "high", "going")  # arrays of a posterior beside its worlds
 OTHER = "the worlds' arrays are damaged or of another version"
+LATER = {"settled"}  # kinds that worlds saved by earlier commits of this version do not have
 
 
 class Rest(NamedTuple):
@@ -68,7 +69,7 @@ def save(posterior: Posterior) -> Saved:
 def load(saved: Saved) -> tuple[Theta, World, Rest]:
     """What `save` kept; BadInput if arrays are missing or of another shape."""
     rest, arrays = saved.rest, saved.arrays
-    if not {*Kinds._fields} <= rest["kinds"].keys() or "trees" not in rest:
+    if not {*Kinds._fields} - LATER <= rest["kinds"].keys() or "trees" not in rest:
         raise BadInput(OTHER)
     pairs = lambda name: tuple((each[0], each[1]) for each in rest["kinds"][name])
     named = {name: pairs(name) for name in ("gates", "choices", "clocks")}

@@ -153,7 +153,7 @@ def read_arrays(
     elif next_obs is None:
         next_obs = final_next(columns, rows.obs, episode, name)
     if unknown is not None:
-        next_obs = completed(rows.obs, rows.action, next_obs, unknown)
+        next_obs = completed(rows.obs, rows.action, next_obs, unknown, rows.terminated)
     if "horizon" not in columns:
         notes.append(f"horizon not given: {horizon}, the longest logged episode")
     obs, action, reward = rows.obs, rows.action, rows.reward
