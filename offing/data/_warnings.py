@@ -89,7 +89,10 @@ def _of_columns(facts: Facts) -> Iterator[str]:
         constant = {name for name, column in columns if column.constant}
         free = [e.name for e in facts.effects if e.exogenous and not e.named and e.name not in constant]
         if free:
-            yield f"{_listed(free)}: no action seems to change it; if that is so, name it in `exogenous`"
+            yield (
+                f"{_listed(free)}: no action seems to change it within a step; name it in `exogenous` if none ever"
+                " does, at once or later (before worlds are learned, a test of its own looks for such columns)"
+            )
 
 
 def _of_rewards(facts: Facts) -> Iterator[str]:

@@ -79,9 +79,12 @@ def whole_numbers(columns: Mapping[str, ArrayLike], column: str, name: str, rows
 
 
 def actions(
-    columns: Mapping[str, ArrayLike], name: str, rows: int, notes: list[str]
+    columns: Mapping[str, ArrayLike], name: str, rows: int, notes: list[str], names: tuple[str, ...] = ()
 ) -> tuple[np.ndarray, Box | Discrete]:
-    """Actions as float rows, and their space; whole numbers are a question, never a guess."""
+    """Actions as float rows, and their space; whole numbers are a question, never a guess.
+
+    `names` are the log's own, of the columns that they stand in.
+    """
     action = numbers(columns, "action", name, rows)
     if "n_actions" in columns:
         count = int(scalar(columns, "n_actions", name, 0, whole=True))
@@ -117,8 +120,9 @@ def actions(
     bad = (action < low - 1e-4 * (1 + np.abs(low))) | (action > high + 1e-4 * (1 + np.abs(high)))
     if bad.any():
         row, i = map(int, np.argwhere(bad)[0])
-        text = f"{action[row, i]:g} is outside [{low[i]:g}, {high[i]:g}], the range of dimension {i}"
-        raise BadInput(f"{name}, column 'action', row {row}: {text}")
+        column, of = (names[i], "it") if len(names) == width else ("action", f"dimension {i}")
+        text = f"{action[row, i]:g} is outside [{low[i]:g}, {high[i]:g}], the range of {of}"
+        raise BadInput(f"{name}, column {column!r}, row {row}: {text}")
     return action, Box(tuple(map(float, low)), tuple(map(float, high)))
 
 

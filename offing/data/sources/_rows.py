@@ -102,7 +102,7 @@ def collect(rows: Rows, schema: Schema, request: Request) -> Log:
     if schema.discrete is not None:
         columns["action"], more = actions_by_schema(columns["action"], schema, settings, notes)
         settings = {**more, **settings}
-    log = from_arrays({**columns, **settings}, rows.name, successors=True)
+    log = from_arrays({**columns, **settings}, rows.name, successors=True, acts=schema.names("action"))
     return log._replace(notes=(*notes, *log.notes))
 
 

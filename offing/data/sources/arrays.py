@@ -112,8 +112,10 @@ def from_arrays(
     schema: Schema | None = None,
     successors: bool = False,
     unknown: np.ndarray | None = None,
+    acts: tuple[str, ...] = (),
 ) -> Log:
-    """The log in a dict of arrays, what was assumed in `notes`; BadInput names column and first bad row.
+    """The log in a dict of arrays, what was assumed in `notes`; BadInput names column and first bad row. `acts`
+    are the names that the columns of actions have where they come from.
 
     With a schema, or where `successors` says so, next observations that were not logged are taken from the next
     row, and at the end of an episode from what like rows led to.
@@ -121,7 +123,7 @@ def from_arrays(
     """
     if schema is not None and schema.shapes:
         return _shaped(given, name, schema)
-    log = read_arrays(given, name, schema, successors, unknown)
+    log = read_arrays(given, name, schema, successors, unknown, acts)
     return log._replace(fingerprint=fingerprint(log.data, log.task, log.logp))
 
 
@@ -131,6 +133,7 @@ def read_arrays(
     schema: Schema | None,
     successors: bool,
     unknown: np.ndarray | None = None,
+    acts: tuple[str, ...] = (),
 ) -> Log:
     """The same, of plain columns and without its fingerprint, which takes a while."""
     renames: list[str] = []
@@ -138,7 +141,7 @@ def read_arrays(
         given, renames = renamed(given, schema, name)
     columns, notes = _named(given, name)
     notes = renames + notes
-    rows, space, order = _ordered(columns, name, notes)
+    rows, space, order = _ordered(columns, name, notes, acts if schema is None else schema.names("action"))
     marked = "terminated" in columns or "truncated" in columns
     episode = episodes_of(rows.ids, rows.terminated, rows.truncated, marked, order, name, notes)
     horizon, discount = _spans(columns, name, episode)
@@ -167,9 +170,12 @@ def read_arrays(
 
 
 def _ordered(
-    columns: Mapping[str, Any], name: str, notes: list[str]
+    columns: Mapping[str, Any], name: str, notes: list[str], acts: tuple[str, ...]
 ) -> tuple[Rows, Box | Discrete, np.ndarray | None]:
-    """The rows, checked and episode after episode; the space of actions; and their order, if not the log's."""
+    """The rows, checked and episode after episode; the space of actions; and their order, if not the log's.
+
+    `acts` are the names that the log has for the actions' columns.
+    """
     obs = _observations(columns, name)
     count = len(obs)
     reward = numbers(columns, "reward", name, count)
@@ -179,7 +185,7 @@ def _ordered(
         raise BadInput(f"{name}, column 'reward': shape {reward.shape} where ({count},) was expected")
     terminated, truncated = (flags(columns, column, name, count) for column in ("terminated", "truncated"))
     ids, step = (whole_numbers(columns, column, name, count) for column in ("episode", "step"))
-    action, space = actions(columns, name, count, notes)
+    action, space = actions(columns, name, count, notes, acts)
     next_obs = logged_next(columns, obs, name)
     logp = log_probabilities(columns, name, count, space)
     rows = Rows(obs, action, reward, terminated, truncated, next_obs, logp, ids)

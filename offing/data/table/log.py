@@ -118,7 +118,7 @@ def shaped(cells: dict[str, Cells], schema: Schema, request: Request, others: li
     columns = Columns(tuple(part.column for part in encoded), acted.columns, True, tuple(others))
     given, where, unknown = _arrays(rows, episodes, acted, (encoded, then), schema, request, notes)
     del rows, after, episodes, acted, encoded, then  # what they hold is as large as the log
-    log = from_arrays(given, request.name, unknown=unknown)
+    log = from_arrays(given, request.name, unknown=unknown, acts=schema.names("action"))
     return log._replace(notes=(*notes, *log.notes), columns=columns, provenance=where)
 
 
