@@ -21,7 +21,7 @@ demo: .venv/core
 
 test: .venv/dev lint
 	@echo "== tests"
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -rs --cov --cov-report=term
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -rs --cov --cov-report=term
 
 test-torch: .venv/torch
 	@echo "== policies of Stable-Baselines3 and d3rlpy"
