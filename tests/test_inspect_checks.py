@@ -256,3 +256,20 @@ def test_of_a_category_an_action_moves_all_levels_or_none():
     assert len({found[f"mode={word}"] for word in words}) == 1
     assert found["mode=off"] > 0.05
     assert found["sin(hour)"] == found["cos(hour)"] < 0.005
+
+
+def test_a_clock_and_a_set_point_stop_at_no_wall():
+    rng, rows = np.random.default_rng(0), EPISODES * STEPS
+    episode, t = np.arange(rows) // STEPS, np.arange(rows) % STEPS
+    hour, target = (t + 7 * episode) % 48, np.repeat(rng.choice(np.linspace(0, 1, 12), EPISODES), STEPS)
+    action = rng.uniform(-1, 1, rows)
+    place = np.zeros(rows)
+    for i in range(rows - 1):
+        place[i + 1] = np.clip(place[i] + 0.4 * action[i], -1, 1) if t[i + 1] else rng.uniform(-1, 1)
+    obs = np.stack([place, hour, target], 1)
+    led = np.where((t == STEPS - 1)[:, None], obs, np.roll(obs, -1, 0))
+    led[:, 1] = (hour + 1) % 48
+    facts = facts_of({"obs": obs, "next_obs": led, "action": action, "reward": action, "episode": episode})
+    rails = [warning for warning in facts.answer.warnings if "rail" in warning]
+    assert len(rails) == 1
+    assert rails[0].startswith("obs[0]: ")

@@ -407,6 +407,22 @@ def test_a_draft_loads_after_one_line_is_edited(tmp_path):
     assert read_schema(tmp_path / "s.toml").obs == ("level", "door", "mode")
 
 
+def test_a_draft_of_numbered_steps_has_them_as_steps(tmp_path):
+    rows = [
+        f"{e},{t},{e + 0.5 * t},{'left' if (e + t) % 3 else 'right'},{t % 2}" for e in range(9) for t in range(12)
+    ]
+    path = tmp_path / "roads.csv"
+    path.write_text("\n".join(["episode,step,place,manoeuvre,reward", *rows]))
+    schema, notes = sketch(path)
+    assert (schema.episode, schema.step, schema.action) == ("episode", "step", None)
+    assert schema.obs == ("place", "manoeuvre")
+    assert any(note.startswith("obs: ") and "once you have named it as action" in note for note in notes)
+    path.write_text(path.read_text().replace("\n3,7,", "\n3,70,"))
+    schema, _ = sketch(path)  # it does not count
+    assert schema.step is None
+    assert "step" in schema.obs
+
+
 def test_a_draft_of_people_and_sessions(tmp_path):
     hour = lambda i: f"{3 + i // 24:02}/01/2024 {i % 24:02}:30"
     rows = [

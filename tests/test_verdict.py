@@ -80,6 +80,11 @@ CASES = [
     ({"baseline": 11.0}, UNKNOWN, [3]),
     ({"baseline": 12.0}, NO_GO, [3]),
     ({"predicted": predicted(earning(-10.0))}, NO_GO, [3]),
+    # what nobody knows speaks neither for a policy nor against it
+    ({"predicted": predicted(earning(10.0, less=-30.0))}, UNKNOWN, [3]),
+    ({"predicted": predicted(earning(-10.0, more=30.0))}, UNKNOWN, [3]),
+    ({"predicted": predicted(earning(-10.0, less=-30.0, more=3.0))}, NO_GO, [3]),
+    ({"predicted": predicted(earning(40.0, less=-30.0))}, GO, []),
     ({"predicted": predicted(earning(2.0, 8.0))}, UNKNOWN, [3]),
     ({"predicted": predicted(earning(-2.0, 8.0))}, UNKNOWN, [3]),
     ({"predicted": predicted(earning(2.0)), "level": 0.99}, UNKNOWN, [3]),
@@ -283,3 +288,13 @@ def test_checks_count_what_lies_inside_before_and_after_widening():
     assert sure.held
     lost = check([30.0] * 20, None)
     assert (lost.inside, lost.held) == (0, False)
+
+
+def test_what_nobody_knows_is_no_probability_but_a_range_of_them():
+    sure, open_ = (verdict(loss(), predicted(earning(10.0, less=less)), LOGGED) for less in (0.0, -30.0))
+    assert "the probability that it does is over 99.9%, and 90% is enough" in sure.reasons[3]
+    said = (
+        "may be anything from under 0.1% to over 99.9%, as nobody knows what steps beyond the log earn, and 90% is"
+    )
+    assert said in open_.reasons[3]
+    assert any("less doubt" in advice for advice in open_.advice)

@@ -124,13 +124,23 @@ def observations(data: Rows, obs: Column, drawn: np.ndarray) -> tuple[Observatio
         low, high = float(min(obs.low[i], then.low[i])), float(max(obs.high[i], then.high[i]))
         real = low < high and column["values"] > VALUES
         usual = len(drawn) / column["values"]  # rows that share a value: many, where numbers were rounded
+        now, led = data.obs[drawn, i], after[drawn, i]
         stops = [
-            float(e) if real and n >= max(TIES, usual) else None
+            float(e) if real and n >= max(TIES, usual) and _stands(now, led, e) else None
             for e, n in zip((then.low[i], then.high[i]), ties[:, i], strict=True)
         ]
         both = (stops[0], stops[1])
         seen.append(ObservationFacts(**{**column, "min": low, "max": high}, constant=low == high, walls=both))
     return tuple(seen)
+
+
+def _stands(now: np.ndarray, then: np.ndarray, edge: float) -> bool:
+    """Whether a column that often is at its edge stops there: not if it never changes in an episode, and not if
+    one other value always follows, as on a clock.
+    """
+    follows = then[now == edge]
+    turns = len(follows) > 1 and follows[0] != edge and bool((follows == follows[0]).all())
+    return not turns and not np.array_equal(now, then)
 
 
 def actions(

@@ -166,7 +166,8 @@ class Against(NamedTuple):
 
     what: str
     mark: float
-    chance: float  # that it earns more
+    chance: float  # that it earns more, at least
+    most: float  # the same at most: nobody knows what steps beyond the log earn
     least: float  # gain that it has at the asked probability, at least
     interval: tuple[float, float]
     level: float
@@ -176,16 +177,24 @@ class Against(NamedTuple):
         what, mark, stderr = "the logged behaviour", behaviour.mean, behaviour.stderr
         if baseline is not None:
             what, mark, stderr = "the baseline", baseline, 0.0
-        chance, least = earned.above(mark, stderr), earned.least(level, stderr) - mark
-        return cls(what, mark, chance, least, earned.interval(level), level)
+        chance, most = earned.above(mark, stderr), earned.above_at_most(mark, stderr)
+        return cls(what, mark, chance, most, earned.least(level, stderr) - mark, earned.interval(level), level)
 
 
 def _better(against: Against) -> Answer:
-    """GO where it earns more with the asked probability, NO-GO where it earns less with that probability."""
-    level, chance = against.level, against.chance
-    word = GO if chance >= level else NO_GO if chance <= 1 - level else UNKNOWN
+    """GO where it earns more with the asked probability, NO-GO where it earns less with that probability, whatever
+    steps beyond the log may earn.
+    """
+    level, chance, most = against.level, against.chance, against.most
+    word = GO if chance >= level else NO_GO if most <= 1 - level else UNKNOWN
     due = "is enough" if word == GO else "is asked"
-    because = f"the probability that it does is {percent(chance, level)}, and {_plain(level)} {due}"
+    because = f"the probability that it does is {percent(chance, level)}"
+    if word != GO and percent(chance, level) != percent(most, level):
+        because = (
+            f"the probability that it does may be anything from {percent(chance, level)} to "
+            f"{percent(most, 1 - level)}, as nobody knows what steps beyond the log earn"
+        )
+    because += f", and {_plain(level)} {due}"
     if word == GO:
         because += f"; with {_plain(level)} probability it earns at least {number(against.least)} more"
     low, high = against.interval
@@ -204,7 +213,7 @@ def _advice(checks: Checks, predicted: Predictive, against: Against) -> tuple[st
         advice.append(
             "rows from where the policy goes and the log does not, or a policy that stays nearer to the log"
         )
-    if 1 - against.level < against.chance < against.level and terms:
+    if against.chance < against.level and against.most > 1 - against.level and terms:
         worst = max(terms, key=lambda name: terms[name])
         advice.append(f"less doubt: most of it is {WORDS[worst]}")
     return tuple(advice)

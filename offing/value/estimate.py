@@ -205,11 +205,20 @@ class ValueEstimate(NamedTuple):
         return float(np.clip(low, *self.bounds))
 
     def above(self, baseline: float, stderr: float = 0.0) -> float:
-        """Probability that the true value exceeds a baseline that is itself known up to `stderr`."""
+        """Probability that the true value exceeds a baseline that is itself known up to `stderr`, at least: what
+        nobody knows does not speak for the policy.
+        """
+        return self._exceeds(baseline, stderr, self.less)
+
+    def above_at_most(self, baseline: float, stderr: float = 0.0) -> float:
+        """The same at most: all that nobody knows speaks for the policy."""
+        return self._exceeds(baseline, stderr, self.more)
+
+    def _exceeds(self, baseline: float, stderr: float, unknown: float) -> float:
         scale = self.apart(stderr)
         if baseline >= self.bounds[1]:
             return 0.0  # nothing earns more than rewards can add up to
-        off = self.median + self.less - baseline  # what nobody knows does not speak for the policy
+        off = self.median + unknown - baseline
         if scale == 0:
             return float(off > 0)
         return float(stats.t.cdf(off / scale, self.freedom))

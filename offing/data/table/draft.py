@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..clock import DAY, HOUR
-from ..schema import Schema
+from ..schema import ALIASES, Schema
 from ..sources import First
 from .cells import Cells, Rows, mostly_numbers, with_sign
 from .encode import LEVELS, words_of
@@ -48,6 +48,10 @@ def draft_table(first: First) -> tuple[Schema, list[str]]:
     if episode is not None:
         drafted["episode"] = episode
         free.remove(episode)
+    step = None if episode is None else _step(cells, free, cells[episode], notes)
+    if step is not None:
+        drafted["step"] = step
+        free.remove(step)
     unit = () if episode is not None else _unit(cells, time, notes)
     if unit:
         drafted["unit"] = unit if len(unit) > 1 else next(iter(unit))
@@ -61,7 +65,10 @@ def draft_table(first: First) -> tuple[Schema, list[str]]:
     seen = [name for name in free if name not in (action, paid) and _useful(cells[name], name, notes)]
     if seen:
         drafted["obs"] = tuple(seen)
-        notes.append("obs: every column that nothing else uses. A guess: leave out what is not known when you act")
+        acts = "" if action else ", and the column that you decide on, once you have named it as action"
+        notes.append(
+            f"obs: every column that nothing else uses. A guess: leave out what is not known when you act{acts}"
+        )
     _encodings(cells, seen, drafted, notes)
     fill_empty(rows, [*seen, *([action] if action else [])], drafted, notes)
     mark_exogenous(rows, seen, action, drafted, notes)
@@ -74,6 +81,20 @@ def _episode(cells: Mapping[str, Cells], notes: list[str]) -> str | None:
     if len(named) != 1:
         return None
     notes.append(f"episode: {named[0]!r}, by its name; each of its values is an episode. Check it")
+    return named[0]
+
+
+def _step(cells: Mapping[str, Cells], free: list[str], episode: Cells, notes: list[str]) -> str | None:
+    """The column that counts the steps of each episode, if one is called so and does."""
+    named = [name for name in free if _word(name) in ALIASES["step"] and not cells[name].empty.any()]
+    if len(named) != 1 or cells[named[0]].kind != "number":
+        return None
+    code, count = np.unique(episode.array, return_inverse=True)[1], cells[named[0]].array
+    order = np.lexsort((count, code))
+    inside = code[order][1:] == code[order][:-1]
+    if not np.all(np.diff(count[order])[inside] == 1):
+        return None
+    notes.append(f"step: {named[0]!r}, by its name; it counts the steps of each episode. Check it")
     return named[0]
 
 
