@@ -124,7 +124,10 @@ def test_the_numbers_are_said():
     wide = verdict(loss(), predicted(checks=checked(1.7, 20)), LOGGED).reasons[1]
     assert all(part in wide for part in ("20 stretches", "18 lie inside", "factor of 1.7"))
     assert "taken as it is" in verdict(loss(), predicted(checks=checked()), LOGGED).reasons[1]
-    for widen, words in ((1.7, "taken 1.7 times"), (0.7, "more than they are off, and taken 0.7 times")):
+    for widen, words in (
+        (1.7, "by 1.7, since they were surer"),
+        (0.7, "by 0.7, since they differ by more than they were off"),
+    ):
         off = predicted(earning(widen=widen), checks=checked())
         assert words in verdict(loss(), off, LOGGED).reasons[1]
 

@@ -113,7 +113,7 @@ def _checked(checks: Checks, pil: PIL, widen: float) -> Answer:
     if not checks.blocks:
         because = (
             f"no episode was left to check a predicted return by, and {steps}; what the worlds differ by on this "
-            f"policy is {_multiplied(widen)}"
+            f"policy {_multiplied(widen)}"
         )
         return _answer(GO if pil.balanced and widen <= LIMIT else UNKNOWN, question, because)
     there = f"{checks.inside} lie inside their 90% interval"
@@ -121,7 +121,7 @@ def _checked(checks: Checks, pil: PIL, widen: float) -> Answer:
         there += f" as it was, {checks.widened} once it is widened by a factor of {number(checks.factor)}"
     because = (
         f"worlds that had not seen them predicted the returns of {checks.blocks} stretches of the log, "
-        f"and {there}; {steps}; what the worlds differ by on this policy is {_multiplied(widen)}"
+        f"and {there}; {steps}; what the worlds differ by on this policy {_multiplied(widen)}"
     )
     if checks.held and widen <= LIMIT:
         return _answer(GO, question, because)
@@ -130,12 +130,9 @@ def _checked(checks: Checks, pil: PIL, widen: float) -> Answer:
 
 def _multiplied(factor: float) -> str:
     if abs(factor - 1) < SAME:
-        return "taken as it is"
-    return (
-        f"taken {number(factor)} times"
-        if factor > 1
-        else f"more than they are off, and taken {number(factor)} times"
-    )
+        return "is taken as it is"
+    why = "they were surer than right" if factor > 1 else "they differ by more than they were off"
+    return f"is multiplied by {number(factor)}, since {why}"
 
 
 def _most(predicted: Predictive) -> float:
