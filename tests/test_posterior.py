@@ -828,9 +828,8 @@ def test_fits_and_refits_are_one_program_where_settings_run_abreast(monkeypatch)
     first = fitter("fit", split, settings, ALONE)
     program = engine.program(choosing.program(ensemble.model, prepared.shape), 4)
     made = program._cache_size()
-    again = fitter("refit", split, [replace(base, members=6, elites=6)], ALONE)[
-        0
-    ]  # three parts by programs of two
+    larger = replace(base, members=6, elites=6)  # three parts, by programs of two
+    again = fitter("refit", split, [larger], ALONE)[0]
     assert program._cache_size() == made
     assert again.theta.state.floor.shape[0] == 2 * 6
     assert same(first[0].theta, fitter("fit", split, [base], ALONE)[0].theta)

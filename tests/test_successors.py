@@ -82,12 +82,8 @@ def walled(episodes: int = 60, seed: int = 1):
 def stopped():
     rows = walled()
     obs, action, cut, truth = rows[:, :3], rows[:, 3:4], rows[:, 4] > 0, rows[:, 5:]
-    return (
-        obs,
-        truth,
-        cut,
-        completed(obs, action, np.where(cut[:, None], obs, truth), cut, np.zeros(len(cut), bool)),
-    )
+    made = completed(obs, action, np.where(cut[:, None], obs, truth), cut, np.zeros(len(cut), bool))
+    return obs, truth, cut, made
 
 
 def test_where_an_episode_was_cut_off_nothing_lies_beyond_the_log(stopped):
@@ -108,7 +104,7 @@ def test_what_stays_stays_and_what_stands_at_a_value_stands_there(stopped):
     assert (made[cut, 1] != obs[cut, 1])[~stays].mean() > 0.5
 
 
-def test_a_wall_stops_an_end_too(stopped):
+def test_a_wall_stops_an_end_too():
     rows = walled()
     obs, action, cut, truth = rows[:, :3], rows[:, 3:4], rows[:, 4] > 0, rows[:, 5:]
     ended = completed(obs, action, np.where(cut[:, None], obs, truth), cut, cut)
