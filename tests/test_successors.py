@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from offing import load
-from offing.data import Schema
+from offing.data import Schema, successors
 from offing.data.categories import categories
 from offing.data.successors import FEWEST, completed
 
@@ -104,11 +104,14 @@ def test_what_stays_stays_and_what_stands_at_a_value_stands_there(stopped):
     assert (made[cut, 1] != obs[cut, 1])[~stays].mean() > 0.5
 
 
-def test_a_wall_stops_an_end_too():
-    rows = walled()
-    obs, action, cut, truth = rows[:, :3], rows[:, 3:4], rows[:, 4] > 0, rows[:, 5:]
-    ended = completed(obs, action, np.where(cut[:, None], obs, truth), cut, cut)
-    assert ended[:, 0].max() == 10
+@pytest.mark.parametrize(("ties", "reached"), [(5, 10.0), (1, 10.7)])
+def test_a_wall_that_rows_share_stops_an_end_too_and_a_single_largest_row_is_none(ties, reached):
+    rng = np.random.default_rng(0)
+    now, then = rng.uniform(0, 9, 600), rng.uniform(0, 9, 600)
+    then[:ties] = 10.0  # of 600 rows: too few to be where the column mostly stands
+    last, like, expected = np.array([9.5, 9.5]), np.array([50, 50]), np.array([10.7, 10.7])
+    made = successors._column(now, then, last, like, expected, np.array([True, False]))
+    np.testing.assert_allclose(made, [reached, 10.0])  # the other was cut off, and lies within the log
 
 
 def test_a_count_passes_the_largest_that_went_on_where_that_ended_an_episode():
